@@ -1,4 +1,4 @@
-//! The sums of a sketch: arrays of 128-bit integers, kept by name. [`Sum`] says which there are.
+//! The sums of a sketch: arrays of 128-bit integers, by name. [`Sum`] lists them.
 
 pub use crate::plan::table::Sum;
 
@@ -9,7 +9,7 @@ use crate::plan::table::{Over, SUMS};
 use crate::recipe::Category;
 use std::ops::{Index, IndexMut};
 
-/// The sums of some rows. Those that the plan does not collect are empty.
+/// The sums of some rows. Sums that the plan does not collect are empty.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sketch, SketchParams, Sum, Table, plan_for};
@@ -38,45 +38,45 @@ impl IndexMut<Sum> for Sums {
     }
 }
 
-/// A rule that sums break: no data has such sums.
+/// A rule that sums violate: no rows have such sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BrokenRule {
-    /// Which sum.
+    /// The invalid sum.
     pub sum: String,
-    /// What is wrong with it.
+    /// The way in which it is invalid.
     pub how: String,
 }
 
 impl Sums {
-    /// No sums at all, to be filled.
+    /// Empty arrays, to be filled.
     pub fn none() -> Self {
         Sums(Default::default())
     }
 
-    /// All sums zero.
+    /// Sums of no rows.
     pub fn zero(plan: &Plan) -> Self {
         let mut sums = Sums::none();
         for spec in plan.measured().specs() {
-            sums[spec.sum] = vec![0; spec.len()];
+            sums[spec.sum] = vec![0; spec.entries()];
         }
         sums
     }
 
-    /// Several sums at once, to be added to.
+    /// Mutable references to several sums at once.
     ///
     /// # Panics
-    /// Where a sum is named twice.
+    /// If a sum is listed twice.
     pub fn each_mut<const N: usize>(&mut self, sums: [Sum; N]) -> [&mut Vec<i128>; N] {
         self.0.get_disjoint_mut(sums.map(|sum| sum as usize)).expect("different sums")
     }
 
-    /// Bytes of memory that the sums of a plan take.
+    /// Memory of the sums of a plan, in bytes.
     pub(crate) fn bytes(plan: &Plan) -> usize {
-        plan.measured().specs().iter().map(|spec| spec.len() * size_of::<i128>()).sum()
+        plan.measured().specs().iter().map(|spec| spec.entries() * size_of::<i128>()).sum()
     }
 
-    /// Applies `op` entry by entry. Valid sums are at most 2¹²⁶ in magnitude, so two of them add up
-    /// without wrapping to anything that [`check`](Self::check) accepts.
+    /// Applies `op` entry by entry. Valid sums are at most 2¹²⁶ in magnitude, so a result that
+    /// wraps around is never accepted by [`check`](Self::check).
     pub fn combine(&mut self, other: &Sums, op: impl Fn(i128, i128) -> i128) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             for (x, y) in a.iter_mut().zip(b) {
@@ -85,20 +85,20 @@ impl Sums {
         }
     }
 
-    /// Rows that lack no number: those of kernel sums, coverage and moments.
+    /// Number of complete rows. Only these contribute to kernel sums, coverage and moments.
     pub fn complete(&self) -> i128 {
         self[Sum::Complete].first().copied().unwrap_or(self[Sum::Rows][0])
     }
 
-    /// Rows of a cell that have a number in a column.
+    /// Number of rows of a cell with a value in a column.
     pub fn present(&self, cell: usize, column: usize) -> i128 {
         let rows = self[Sum::CellRows][cell];
         let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
         rows - self[Sum::CellAbsent].get(cell * dims + column).copied().unwrap_or(0)
     }
 
-    /// Mean of a cell that has rows, in the plan's coordinates, over the rows that have the number; zero, the centre of
-    /// the column, where none has.
+    /// Mean of a non-empty cell in the plan's coordinates, over the rows with a value; zero, the
+    /// centre of the column, if no row has one.
     pub fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
         let d = exponent.len();
         let sums = self[Sum::CellSum][cell * d..(cell + 1) * d].iter().zip(exponent);
@@ -108,7 +108,8 @@ impl Sums {
         sums.enumerate().map(mean).collect()
     }
 
-    /// `Σ (q − q̄)²` of a column over the rows of a cell that have it, in units of the column squared.
+    /// `Σ (q − q̄)²` of a column over the rows of a cell with a value, in squared units of the
+    /// column.
     pub fn cell_spread(&self, cell: usize, column: usize) -> f64 {
         let dims = self[Sum::CellSum].len() / self[Sum::CellRows].len();
         let at = cell * dims + column;
@@ -119,8 +120,9 @@ impl Sums {
         }
     }
 
-    /// The row that all rows of a cell equal: its whole coordinates, `None` for those that it lacks, and its levels. Rows are
-    /// equal where n·Σq² = (Σq)² in every column, and all lack the same numbers and have the same levels.
+    /// If all rows of a cell are equal: their quantised coordinates, with `None` for missing
+    /// values, and their levels. The rows are equal if n·Σq² = (Σq)² in every column, and they have
+    /// the same missing values and the same levels.
     pub fn only_row(&self, plan: &Plan, cell: usize) -> Option<(Vec<Option<i128>>, Vec<u32>)> {
         let (rows, levels) = (self[Sum::CellRows][cell], plan.recipe.levels());
         let mut counts = &self[Sum::CellLevels][cell * levels..(cell + 1) * levels];
@@ -148,7 +150,7 @@ impl Sums {
         Some((coordinates, levels))
     }
 
-    /// Refuses so many more rows if the sums are not guaranteed for all of them.
+    /// Refuses `more` further rows if the sums could overflow.
     pub(crate) fn check_room(&self, more: i128) -> Result<()> {
         match self[Sum::Rows][0] + more {
             rows if rows > MAX_WEIGHT => Err(Error::TooManyRows { rows, most: MAX_WEIGHT }),
@@ -156,8 +158,8 @@ impl Sums {
         }
     }
 
-    /// Checks every bound that sums of real rows keep: counts are not negative and add up, features
-    /// lie in their range, squares are those of numbers with these sums, and cells add up to the whole.
+    /// Checks every bound on sums of real rows: counts are non-negative and consistent, features
+    /// are within their range, squares are possible for their sums, and cells add up to the total.
     pub(crate) fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
         let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
         let n = self[Sum::Rows][0];
@@ -205,7 +207,8 @@ impl Sums {
         self.check_totals(plan)
     }
 
-    /// Every row has one level of each category, and the rows of cells that lack nothing are complete.
+    /// Checks that every row has one level of each category, and that the number of complete rows
+    /// fits the numbers of missing values.
     fn check_levels(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
         if !plan.collect.cells {
             return Ok(());
@@ -225,7 +228,7 @@ impl Sums {
         let absent = &self[Sum::CellAbsent];
         let total: i128 = absent.iter().sum();
         let most = |k: usize| absent.iter().skip(k).step_by(d).sum::<i128>();
-        // A row that is not complete lacks between one and all of the numbers.
+        // An incomplete row has between one and `d` missing values.
         if plan.is_partial()
             && (lacking > total
                 || lacking * (d as i128) < total
@@ -237,8 +240,8 @@ impl Sums {
         Ok(())
     }
 
-    /// Sums and squares of the same rows belong together: Cauchy and Schwarz for every cell and column, and for
-    /// every pair of columns.
+    /// Checks that sums and squares are possible for the same rows: the Cauchy–Schwarz inequality
+    /// for every cell and column, and for every pair of columns.
     fn check_squares(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
         let impossible = |sum: String| BrokenRule { sum, how: "not be squares of its rows".into() };
         let d = plan.dims();
@@ -267,7 +270,8 @@ impl Sums {
                     return Err(impossible(format!("outer[{}]", k * (k + 3) / 2)));
                 }
                 for l in 0..k {
-                    // Products of centred sums take up to 252 bits; doubles hold them to 2⁻⁵⁰ of their size.
+                    // Products of centred sums take up to 252 bits; doubles represent them with a
+                    // relative error of 2⁻⁵⁰.
                     if centred(k, l).powi(2) > squares[k] * squares[l] * (1.0 + 1e-12) {
                         return Err(impossible(format!("outer[{}]", k * (k + 1) / 2 + l)));
                     }
@@ -277,9 +281,10 @@ impl Sums {
         Ok(())
     }
 
-    /// Every row is in one cell, so the cells add up to the whole.
+    /// Checks that the cells add up to the sums of all rows, because every row is in one cell.
     fn check_totals(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
-        // Rows far from their landmark are brought nearer in the cells of a private plan, and nowhere else.
+        // The cells of a private plan clip rows to a radius around their landmark; other sums do
+        // not.
         let same_rows = self.complete() == self[Sum::Rows][0] && plan.private.is_none();
         if !(plan.collect.cells && plan.collect.moments && same_rows) {
             return Ok(());

@@ -1,8 +1,8 @@
-//! What kernels are given.
+//! Arguments of kernels.
 
 use crate::spec::MOST_RUNGS;
 
-/// What a kernel is given: `Args` of the kernels, field by field.
+/// Arguments of a kernel: the same struct, field by field, as `Args` of the kernels.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Args {

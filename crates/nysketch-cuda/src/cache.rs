@@ -1,7 +1,8 @@
-//! Compiled kernels, kept from one run to the next.
+//! A cache of compiled kernels.
 //!
-//! In a folder that only its user can write to: what lies there is run. A file is its own check: 32 bytes of SHA-256, then
-//! the program. Where there is no such folder, or it belongs to somebody else, kernels are compiled in every run.
+//! The cache is a folder that only its user can write to, because its files are executed. Each file
+//! starts with its own checksum, 32 bytes of SHA-256, followed by the program. If there is no such
+//! folder, or it belongs to another user, kernels are compiled in every run.
 
 use sha2::{Digest, Sha256};
 use std::io::Write;
@@ -9,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 const DIGEST: usize = 32;
 
-/// The program that was made from these parts, if it was kept.
+/// The program compiled from these parts, if it is in the cache.
 pub fn read(parts: &[&str]) -> Option<Vec<u8>> {
     let bytes = std::fs::read(folder()?.join(name(parts))).ok()?;
     let (digest, program) = bytes.split_at_checked(DIGEST)?;
     (Sha256::digest(program)[..] == *digest).then(|| program.to_vec())
 }
 
-/// Keeps a program. That it cannot be kept is no error.
+/// Stores a program. Failure to store it is not an error.
 pub fn write(parts: &[&str], program: &[u8]) {
     let Some(folder) = folder() else { return };
     let kept = || -> std::io::Result<()> {
@@ -38,7 +39,7 @@ fn name(parts: &[&str]) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The folder, made where it is missing.
+/// The folder of the cache, which is created if it is missing.
 fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let root = match cfg!(windows) {
@@ -49,7 +50,7 @@ fn folder() -> Option<PathBuf> {
     if !folder.is_dir() {
         make(&folder).ok()?;
     }
-    // Who can write to the folder above can put another one in its place.
+    // A user who can write to the parent folder can replace the cache folder.
     (folder.parent().is_some_and(is_private) && is_private(&folder)).then_some(folder)
 }
 
@@ -64,7 +65,8 @@ fn make(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)
 }
 
-/// Whether nobody else can write to it: of its user, whom a new file in it shows, and of no one else.
+/// Whether only the current user can write to the folder: it belongs to the owner of a new file in
+/// it, and its mode excludes others.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,18 +1,19 @@
-//! From the text of the kernels to a program for one GPU.
+//! Compilation of the kernels for one GPU.
 
 use crate::error::{DeviceError, Result};
 use crate::library::Nvrtc;
 use crate::{KERNELS, cache};
 use std::ffi::{CString, c_char, c_int};
 
-/// What the text is compiled with, for any program: each operation is rounded by itself.
+/// Compiler options of all programs. Each operation is rounded separately.
 const ALWAYS: [&str; 4] = ["--fmad=false", "--ftz=false", "--std=c++17", "--device-int128"];
 
-/// Machine code for this compute capability, or, where NVRTC is older than the GPU, code that the driver finishes.
+/// Compiles machine code for this compute capability, or intermediate code that the driver
+/// completes if NVRTC is older than the GPU.
 pub fn compile(defines: &[String], capability: i32) -> Result<Vec<u8>> {
     let nvrtc = Nvrtc::get()?;
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: NVRTC's own function, with arguments of their types.
+    // SAFETY: NVRTC's own function, with arguments of the right types.
     unsafe { (nvrtc.version)(&mut major, &mut minor) };
     let version = format!("{major}.{minor}");
     let known = architectures(nvrtc);
@@ -36,10 +37,10 @@ pub fn compile(defines: &[String], capability: i32) -> Result<Vec<u8>> {
     Ok(program)
 }
 
-/// The compute capabilities that NVRTC knows.
+/// The compute capabilities that NVRTC supports.
 fn architectures(nvrtc: &Nvrtc) -> Vec<c_int> {
     let mut count = 0;
-    // SAFETY: the list has room for as many as NVRTC says there are.
+    // SAFETY: the list has room for the number of entries that NVRTC returned.
     unsafe {
         (nvrtc.count_architectures)(&mut count);
         let mut known = vec![0; count.max(0) as usize];
@@ -48,7 +49,7 @@ fn architectures(nvrtc: &Nvrtc) -> Vec<c_int> {
     }
 }
 
-/// Runs NVRTC; what it says is the error.
+/// Runs NVRTC. The error is its log.
 fn translate(
     nvrtc: &Nvrtc,
     options: &[String],
@@ -59,7 +60,8 @@ fn translate(
     let options = options.iter().map(|o| text(o)).collect::<std::result::Result<Vec<_>, _>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
     let mut program = 0;
-    // SAFETY: strings end with a zero byte and outlive the calls; buffers have the sizes that NVRTC asks for.
+    // SAFETY: strings end with a zero byte and outlive the calls; buffers have the sizes that NVRTC
+    // requests.
     unsafe {
         match (nvrtc.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, 0, 0) {
             0 => {}

@@ -1,4 +1,4 @@
-//! A GPU: its context, its programs, and launching them.
+//! A GPU: its context, its programs, and kernel launches.
 
 use crate::compile::compile;
 use crate::error::{DeviceError, Result};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, Mutex, Weak};
 
-// Numbers of the driver's interface.
+// Constants of the driver's interface.
 const OUT_OF_MEMORY: c_int = 2;
 const PROCESSORS: c_int = 16;
 const KILOHERTZ: c_int = 13;
@@ -21,7 +21,7 @@ const DEVICE_ORDINAL: c_int = 9;
 const DEVICE_MEMORY: c_int = 2;
 const INVALID_CONTEXT: c_int = 201;
 
-/// A GPU that is ready for work.
+/// An open GPU.
 #[derive(Debug)]
 pub struct Device {
     pub(crate) driver: &'static Driver,
@@ -35,7 +35,7 @@ pub struct Device {
     programs: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
-/// A program, once one of the threads that want it has compiled it. Different ones are compiled at the same time.
+/// A program, once a thread has compiled it. Different programs are compiled in parallel.
 type Slot = Mutex<Option<Arc<Program>>>;
 
 /// The kernels, by name.
@@ -67,36 +67,36 @@ impl Kernel {
         (Kernel::Digits, "digits"),
     ];
 
-    /// Threads of a block.
+    /// Number of threads per block.
     fn threads(self) -> u32 {
         if self == Kernel::Digits { MULTIPLIED } else { THREADS }
     }
 }
 
-/// Kernels compiled for one purpose.
+/// Kernels compiled with one set of definitions.
 #[derive(Debug)]
 pub(crate) struct Program {
     driver: &'static Driver,
     module: Handle,
     kernels: Vec<Handle>,
-    /// How many blocks of each kernel the GPU works on at a time.
+    /// Number of blocks of each kernel that the GPU runs at a time.
     slots: Vec<u32>,
 }
 
 impl Program {
-    /// How many blocks of a kernel the GPU works on at a time.
+    /// Number of blocks of a kernel that the GPU runs at a time.
     pub fn slots(&self, kernel: Kernel) -> u32 {
         self.slots[kernel as usize]
     }
 }
 
 impl Device {
-    /// How many GPUs there are; none without a driver.
+    /// Number of GPUs; 0 without a driver.
     pub fn count() -> usize {
         Driver::get().and_then(count).unwrap_or(0)
     }
 
-    /// Whether this machine seems to have a GPU, be it one whose driver is too old to be used.
+    /// Whether this machine seems to have a GPU, even if its driver is too old.
     pub fn is_likely() -> bool {
         match Driver::get() {
             Ok(driver) => count(driver).is_ok_and(|count| count > 0),
@@ -106,7 +106,8 @@ impl Device {
         }
     }
 
-    /// Opens a GPU, counted from 0; one that is open in this process already is the same, with its programs.
+    /// Opens a GPU, counted from 0. If it is already open in this process, returns the same device
+    /// with its programs.
     pub fn open(ordinal: usize) -> Result<Arc<Device>> {
         static OPEN: Mutex<BTreeMap<usize, Weak<Device>>> = Mutex::new(BTreeMap::new());
         let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
@@ -129,7 +130,7 @@ impl Device {
         }
         let (mut handle, mut context, mut name) = (0, 0, vec![0u8; 128]);
         let [mut major, mut minor, mut processors, mut kilohertz] = [0; 4];
-        // SAFETY: the driver's own functions, with room for what they write.
+        // SAFETY: the driver's own functions, with room for the values they write.
         let codes = unsafe {
             let got = (driver.device)(&mut handle, ordinal as c_int);
             let read =
@@ -156,7 +157,8 @@ impl Device {
         if major < 8 {
             return Err(DeviceError::OldDevice { name, major, minor });
         }
-        // SAFETY: the context that all libraries of this process share; given back once, by `drop`.
+        // SAFETY: the primary context, shared by all libraries of this process; released once, by
+        // `drop`.
         match unsafe { (driver.retain)(&mut context, handle) } {
             0 => {}
             code => return Err(failed(code)),
@@ -174,11 +176,11 @@ impl Device {
         })
     }
 
-    /// Which GPU has this address in its memory; `None` where none has.
+    /// Number of the GPU whose memory contains this address; `None` if there is none.
     pub fn of_address(address: u64) -> Result<Option<usize>> {
         let driver = Driver::get()?;
         let (mut kind, mut ordinal) = (0, -1);
-        // SAFETY: the driver looks the address up, and does not follow it.
+        // SAFETY: the driver looks the address up but does not dereference it.
         let mut ask = || unsafe {
             [
                 (driver.pointer)(&mut kind, MEMORY_TYPE, address),
@@ -186,41 +188,43 @@ impl Device {
             ]
         };
         let mut codes = ask();
-        // A thread that has not worked with any GPU yet asks as one that has: addresses are those of all.
+        // A thread without a current context must query from within one. Addresses are shared by
+        // all GPUs, so any will do.
         if codes.contains(&INVALID_CONTEXT) {
             Device::open(0)?.working(|| codes = ask());
         }
         Ok((codes == [0, 0] && kind == DEVICE_MEMORY).then_some(ordinal.max(0) as usize))
     }
 
-    /// Its number, from 0.
+    /// Number of the GPU, from 0.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }
 
-    /// Its name.
+    /// Name of the GPU.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Operations on single numbers that it starts in a second, at most: 128 for each multiprocessor and cycle.
+    /// Peak rate of single-precision operations, in operations per second: 128 for each
+    /// multiprocessor and cycle.
     pub fn operations_per_second(&self) -> f64 {
         f64::from(self.processors) * 128.0 * 1e3 * f64::from(self.kilohertz)
     }
 
-    /// Bytes that its memory moves in a second, at most.
+    /// Peak memory bandwidth, in bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         let [mut kilohertz, mut bits] = [0; 2];
-        // SAFETY: the driver's own functions, with room for what they write.
+        // SAFETY: the driver's own functions, with room for the values they write.
         unsafe {
             (self.driver.attribute)(&mut kilohertz, MEMORY_KILOHERTZ, self.handle);
             (self.driver.attribute)(&mut bits, MEMORY_BITS, self.handle);
         }
-        // Twice in a cycle.
+        // Two transfers per cycle.
         2.0 * 1e3 * f64::from(kilohertz) * f64::from(bits) / 8.0
     }
 
-    /// Bytes of its memory that are free, and all of them.
+    /// Free and total memory, in bytes.
     pub fn memory(&self) -> Result<(usize, usize)> {
         self.current()?;
         let (mut free, mut total) = (0, 0);
@@ -230,17 +234,17 @@ impl Device {
         Ok((free, total))
     }
 
-    /// Makes it the GPU that calls of this thread are for.
+    /// Makes this GPU the current one of the thread.
     pub(crate) fn current(&self) -> Result<()> {
-        // SAFETY: a context that is kept until `drop`.
+        // SAFETY: a context that is retained until `drop`.
         self.check(unsafe { (self.driver.set_current)(self.context) }, "making it current")
     }
 
-    /// Does something as the current GPU, and then turns to the one that this thread has worked with before: which thread that is,
-    /// where things are dropped, is not for us to say.
+    /// Runs `work` with this GPU as the current one, then restores the thread's previous GPU.
+    /// Needed in `drop`, which may run on any thread.
     pub(crate) fn working(&self, work: impl FnOnce()) {
         let mut before = 0;
-        // SAFETY: the driver's own functions; the context was current, or none was.
+        // SAFETY: the driver's own functions; the previous context was current, or there was none.
         unsafe {
             let told = (self.driver.current)(&mut before);
             if self.current().is_ok() {
@@ -252,7 +256,7 @@ impl Device {
         }
     }
 
-    /// An error where a call has failed.
+    /// Turns the code of a failed call into an error.
     pub(crate) fn check(&self, code: c_int, what: &'static str) -> Result<()> {
         match code {
             0 => Ok(()),
@@ -264,7 +268,7 @@ impl Device {
         }
     }
 
-    /// An error where memory was not given.
+    /// Turns the code of a failed allocation on the GPU into an error.
     pub(crate) fn allocated(&self, code: c_int, bytes: usize, what: &'static str) -> Result<()> {
         if code != OUT_OF_MEMORY {
             return self.check(code, "asking for memory");
@@ -273,7 +277,7 @@ impl Device {
         Err(DeviceError::OutOfMemory { name: self.name.clone(), what, wanted: bytes, free, total })
     }
 
-    /// An error where this machine did not give memory to copy from.
+    /// Turns the code of a failed allocation of pinned host memory into an error.
     pub(crate) fn pinned(&self, code: c_int, bytes: usize) -> Result<()> {
         match code {
             OUT_OF_MEMORY => Err(DeviceError::NotPinned { mb: bytes.div_ceil(1_000_000) }),
@@ -281,7 +285,7 @@ impl Device {
         }
     }
 
-    /// The kernels with these definitions.
+    /// The kernels compiled with these definitions.
     pub(crate) fn program(&self, defines: &[String]) -> Result<Arc<Program>> {
         let key = defines.join(" ");
         let mut programs = self.programs.lock().unwrap_or_else(|e| e.into_inner());
@@ -295,14 +299,14 @@ impl Device {
         self.current()?;
         let mut program =
             Program { driver: self.driver, module: 0, kernels: Vec::new(), slots: Vec::new() };
-        // SAFETY: the image is what NVRTC made for this GPU, and kernels take one block of arguments.
+        // SAFETY: NVRTC compiled the image for this GPU, and kernels take one block of arguments.
         let code = unsafe { (self.driver.load)(&mut program.module, image.as_ptr()) };
         self.check(code, "loading the kernels")?;
         for (kernel, name) in Kernel::ALL {
             let threads = kernel.threads() as c_int;
             let name = CString::new(name).expect("names of kernels have no zero byte");
             let (mut kernel, mut blocks) = (0, 0);
-            // SAFETY: a module that is loaded, and a string that ends with a zero byte.
+            // SAFETY: a loaded module, and a string that ends with a zero byte.
             let codes = unsafe {
                 let found = (self.driver.function)(&mut kernel, program.module, name.as_ptr());
                 [found, (self.driver.blocks)(&mut blocks, kernel, threads, 0)]
@@ -314,10 +318,11 @@ impl Device {
         Ok(slot.insert(Arc::new(program)).clone())
     }
 
-    /// Starts a kernel on so many blocks.
+    /// Launches a kernel with a grid of this size.
     ///
     /// # Safety
-    /// The arguments are those that the kernel reads, and addresses in them hold what it reads and writes.
+    /// The arguments are those that the kernel reads, and their addresses point to the memory that
+    /// it reads and writes.
     pub(crate) unsafe fn launch<A>(
         &self,
         program: &Program,
@@ -328,7 +333,7 @@ impl Device {
     ) -> Result<()> {
         self.current()?;
         let pointer = std::ptr::from_ref(args).cast::<u8>();
-        // SAFETY: arguments are copied before the call returns; the rest is promised by the caller.
+        // SAFETY: arguments are copied before the call returns; the caller guarantees the rest.
         let code = unsafe {
             (self.driver.launch)(
                 program.kernels[kernel as usize],
@@ -359,7 +364,8 @@ fn count(driver: &Driver) -> Result<usize> {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: loaded once, and nothing runs that borrowed it. Fails where the device is gone, which is no harm.
+        // SAFETY: loaded once, and nothing that runs still uses it. If the device is gone, the call
+        // fails without harm.
         unsafe { (self.driver.unload)(self.module) };
     }
 }

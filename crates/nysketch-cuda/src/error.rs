@@ -1,59 +1,59 @@
-//! What can go wrong with a GPU, in words.
+//! Errors of GPUs.
 
-/// Why a GPU cannot be used, or did not finish.
+/// The reason why a GPU cannot be used or failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The driver's library is not there.
+    /// The driver's library was not found.
     #[error("no NVIDIA driver was found on this machine")]
     NoDriver,
-    /// The driver lacks a function.
+    /// A function is missing from the driver.
     #[error("the NVIDIA driver is too old: it lacks {0}, and one of CUDA 12.0 or newer is needed")]
     Lacking(&'static str),
-    /// The driver says that it is too old.
+    /// The driver reports a version that is too old.
     #[error(
         "the NVIDIA driver is too old: it supports CUDA {version}, and 12.0 or newer is needed"
     )]
     OldDriver {
-        /// The CUDA version that it supports.
+        /// The CUDA version that the driver supports.
         version: String,
     },
-    /// The driver is there, but no GPU.
+    /// The driver finds no GPU.
     #[error("the NVIDIA driver finds no GPU{0}")]
     NoDevice(String),
-    /// There are fewer GPUs.
+    /// There are fewer GPUs than the requested number.
     #[error("there is no GPU {wanted}: this machine has {count}, counted from 0")]
     NoSuchDevice {
-        /// The one asked for.
+        /// The requested GPU.
         wanted: usize,
-        /// How many there are.
+        /// Number of GPUs.
         count: usize,
     },
-    /// The GPU cannot multiply matrices of bytes 32 rows at a time.
+    /// The GPU is too old: it cannot multiply matrices of bytes 32 rows at a time.
     #[error("{name} has compute capability {major}.{minor}, and 8.0 or newer is needed")]
     OldDevice {
-        /// Its name.
+        /// Name of the GPU.
         name: String,
-        /// Compute capability.
+        /// Major version of its compute capability.
         major: i32,
-        /// Compute capability.
+        /// Minor version of its compute capability.
         minor: i32,
     },
-    /// NVRTC is not there.
+    /// NVRTC was not found.
     #[error(
         "no NVRTC, the compiler for GPUs, was found: install the CUDA toolkit, or `pip install nvidia-cuda-nvrtc-cu12`, \
          or name its library in NYSKETCH_NVRTC"
     )]
     NoCompiler,
-    /// What the user names is not NVRTC.
+    /// The library named by the user is not NVRTC.
     #[error("NYSKETCH_NVRTC names {0}, which cannot be opened as NVRTC, the compiler for GPUs")]
     NotCompiler(String),
-    /// NVRTC does not take the kernels.
+    /// NVRTC failed to compile the kernels.
     #[error("NVRTC {version} does not compile the kernels: {log}")]
     NotCompiled {
-        /// Its version.
+        /// Version of NVRTC.
         version: String,
-        /// What it says.
+        /// The log of NVRTC.
         log: String,
     },
     /// The memory of the GPU is full.
@@ -62,65 +62,65 @@ pub enum DeviceError {
         up(*wanted), down(*free), down(*total)
     )]
     OutOfMemory {
-        /// The GPU.
+        /// Name of the GPU.
         name: String,
-        /// What for.
+        /// The purpose of the memory.
         what: &'static str,
-        /// Bytes that were wanted.
+        /// Bytes requested.
         wanted: usize,
-        /// Bytes that are free.
+        /// Bytes free.
         free: usize,
-        /// Bytes that there are.
+        /// Bytes in total.
         total: usize,
     },
-    /// Memory of this machine that a GPU copies from is not to be had.
+    /// No pinned host memory is available for copies to the GPU.
     #[error(
         "this machine has no {mb} MB of pinned memory for a GPU to copy from: use fewer threads, or raise the \
          limit of locked memory"
     )]
     NotPinned {
-        /// In millions of bytes.
+        /// Size in millions of bytes.
         mb: usize,
     },
-    /// A call failed: the GPU was reset, fell off the bus, or met a fault.
+    /// A call failed: the GPU was reset, was disconnected, or had a fault.
     #[error("{name} failed while {what} ({code})")]
     Failed {
-        /// The GPU.
+        /// Name of the GPU.
         name: String,
-        /// What was being done.
+        /// The failed operation.
         what: &'static str,
-        /// The driver's name for what went wrong.
+        /// The driver's name of the error.
         code: String,
     },
-    /// A plan with numbers beyond those that kernels work with.
+    /// The plan has numbers outside the range of the kernels.
     #[error("a GPU cannot sum {0}")]
     Plan(&'static str),
-    /// Rows that are not where they are said to be.
+    /// Rows are not where the caller claims.
     #[error("rows in GPU memory must be {expected}, got {got}")]
     Rows {
-        /// What was expected.
+        /// The expected location or layout.
         expected: String,
-        /// What was given.
+        /// The given location or layout.
         got: String,
     },
 }
 
-/// The unit in which people read so many bytes.
+/// The unit for displaying a number of bytes.
 fn unit(bytes: usize) -> (usize, &'static str) {
     if bytes < 10_000_000 { (1000, "kB") } else { (1_000_000, "MB") }
 }
 
-/// Bytes in their unit, rounded up.
+/// Formats bytes in their unit, rounded up.
 fn up(bytes: usize) -> String {
     let (unit, name) = unit(bytes);
     format!("{} {name}", bytes.div_ceil(unit))
 }
 
-/// The same rounded down.
+/// Formats bytes in their unit, rounded down.
 fn down(bytes: usize) -> String {
     let (unit, name) = unit(bytes);
     format!("{} {name}", bytes / unit)
 }
 
-/// What a GPU gave, or why it did not.
+/// Result of an operation on a GPU.
 pub type Result<T> = std::result::Result<T, DeviceError>;

@@ -1,25 +1,27 @@
-//! How rows are dealt to blocks and threads: numbers that kernels are compiled with and launched by.
+//! The division of rows among blocks and threads: constants used in compiling and launching
+//! kernels.
 
-/// Threads of a block, of every kernel but the one that multiplies digits.
+/// Threads per block, for every kernel except the one that multiplies digits.
 pub const THREADS: u32 = 256;
-/// Warps of a block of the pass, each with landmarks or frequencies of its own.
+/// Warps per block of the pass, each with its own landmarks or frequencies.
 pub const GROUPS: usize = 8;
-/// Rows of a tile of the pass: four for each lane of a warp.
+/// Rows in a tile of the pass: four for each lane of a warp.
 pub const TILE: u64 = 128;
-/// Rows of a block that counts or sorts rows by cell.
+/// Rows per block of the kernels that count or sort rows by cell.
 pub const SPAN: u64 = 4096;
 /// Rows that a thread adds to cells, one after the other.
 pub const PER_LANE: u64 = 128;
-/// Rows that a thread adds to coverage, at most.
+/// Largest number of rows that a thread adds to coverage.
 pub const COVERED: u64 = 64;
-/// Columns of a tile of the matrix of moments: one where all columns and one of ones have room in it, else many.
+/// Columns in a tile of the matrix of moments: a single tile if all columns and a column of ones
+/// fit in it, otherwise one of many.
 pub const EDGES: [usize; 2] = [24, 16];
-/// The same with weights.
+/// Columns in a tile of the matrix of moments with weights.
 pub const WEIGHTED_EDGE: usize = 32;
-/// Rows of which a block multiplies the columns by their digits at a time, and its threads.
+/// Number of rows whose columns a block multiplies by digits at a time, and its number of threads.
 pub const MULTIPLIED: u32 = 128;
 
-/// Names and values that every program is compiled with.
+/// Names and values of the constants that every program is compiled with.
 pub fn defines() -> [String; 7] {
     [
         ("THREADS", u64::from(THREADS)),

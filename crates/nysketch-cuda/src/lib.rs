@@ -1,19 +1,21 @@
 //! The sketching pass on NVIDIA GPUs.
 //!
-//! A sketch is a sum of integers, and each of them comes from a fixed sequence of IEEE operations on one row (FORMAT.md of
-//! nysketch). A GPU that performs the same operations gives the same integers, in whatever order its threads add them. This
-//! crate holds the kernels that do so ([`KERNELS`]), compiles them for the GPU that is there, and keeps rows and sums in its
-//! memory. It is given plain numbers ([`Spec`]) and knows nothing of plans and tables; the engine `cuda` of the crate
-//! `nysketch` stands between the two.
+//! A sketch is a sum of integers, each of which results from a fixed sequence of IEEE operations on
+//! one row (FORMAT.md of nysketch). A GPU that performs the same operations gives the same
+//! integers, for any order in which its threads add them. This crate contains the kernels
+//! ([`KERNELS`]), compiles them for the available GPU, and keeps rows and sums in its memory. Its
+//! input is plain numbers ([`Spec`]), independent of plans and tables. The engine `cuda` of the
+//! crate `nysketch` connects the two.
 //!
-//! Nothing of CUDA is needed to build it. The driver and its compiler (NVRTC) are looked up when a [`Device`] is opened, and
-//! where one of them is missing, [`DeviceError`] says so in words.
+//! Building the crate does not require CUDA. The driver and its compiler (NVRTC) are loaded when a
+//! [`Device`] is opened. If one of them is missing, the result is a [`DeviceError`] that explains
+//! it.
 //!
 //! * [`Device`]: a GPU, its memory and its programs;
-//! * [`Spec`]: what is summed, in numbers; [`Tables`]: the same in the memory of a GPU;
-//! * [`Pass`]: rows in, sums out;
-//! * [`Ranking`]: rows in, the two nearest points out;
-//! * [`DeviceRows`]: rows that are in the memory of a GPU already.
+//! * [`Spec`]: a description of the sums, in numbers; [`Tables`]: the same in the memory of a GPU;
+//! * [`Pass`]: adds rows to sums;
+//! * [`Ranking`]: finds the two nearest points of rows;
+//! * [`DeviceRows`]: rows that are already in the memory of a GPU.
 
 mod args;
 mod cache;
@@ -38,7 +40,7 @@ pub use rows::{DeviceRows, Element, OwnedRows};
 pub use spec::{Layout, Metric, Private, Rung, Section, Spec};
 pub use tables::Tables;
 
-/// The kernels, in CUDA C++: one text.
+/// The kernels, in CUDA C++, as one text.
 pub const KERNELS: &str = concat!(
     include_str!("kernels/arguments.cu"),
     include_str!("kernels/arithmetic.cu"),

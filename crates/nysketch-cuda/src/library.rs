@@ -1,4 +1,5 @@
-//! Functions of the driver and of NVRTC, looked up while the program runs, so that one binary runs with and without them.
+//! Functions of the driver and of NVRTC, loaded at run time, so that one binary runs with and
+//! without them.
 
 use crate::error::{DeviceError, Result};
 use libloading::Library;
@@ -6,7 +7,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
-/// Something of the driver's: a context, a stream, a module, a function.
+/// A handle of the driver: a context, a stream, a module or a function.
 pub type Handle = usize;
 /// An address in the memory of a GPU.
 pub type Address = u64;
@@ -20,7 +21,7 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// Looks up every function; the name of the first that is missing is the error.
+            /// Loads every function. The error is the name of the first missing one.
             fn of(library: &'static Library) -> std::result::Result<Self, &'static str> {
                 $(
                     // SAFETY: the type is that of the function in the header of its library.
@@ -33,7 +34,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The driver.
+    /// Functions of the driver.
     Driver {
         init = "cuInit" (c_uint);
         version = "cuDriverGetVersion" (&mut c_int);
@@ -74,7 +75,7 @@ functions! {
 }
 
 functions! {
-    /// The compiler.
+    /// Functions of the compiler.
     Nvrtc {
         version = "nvrtcVersion" (&mut c_int, &mut c_int);
         count_architectures = "nvrtcGetNumSupportedArchs" (&mut c_int);
@@ -92,7 +93,7 @@ functions! {
 }
 
 impl Driver {
-    /// The driver of this machine, started.
+    /// The driver of this machine, initialised.
     pub fn get() -> Result<&'static Driver> {
         static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
         DRIVER.get_or_init(Driver::open).as_ref().map_err(Clone::clone)
@@ -105,7 +106,7 @@ impl Driver {
             names.iter().find_map(|name| open(name.into())).ok_or(DeviceError::NoDriver)?;
         let driver = Driver::of(library).map_err(DeviceError::Lacking)?;
         let mut version = 0;
-        // SAFETY: the driver's own functions, with arguments of their types.
+        // SAFETY: the driver's own functions, with arguments of the right types.
         let (told, started) = unsafe { ((driver.version)(&mut version), (driver.init)(0)) };
         if told == 0 && version < 12_000 {
             let version = format!("{}.{}", version / 1000, version % 1000 / 10);
@@ -117,13 +118,13 @@ impl Driver {
         }
     }
 
-    /// The driver's name for an error.
+    /// The driver's name of an error.
     pub fn name_of(&self, code: c_int) -> String {
         let mut name = std::ptr::null();
-        // SAFETY: gives a string that lives as long as the driver, or an error.
+        // SAFETY: returns a string that lives as long as the driver, or an error.
         let told = unsafe { (self.error_name)(code, &mut name) } == 0 && !name.is_null();
         match told {
-            // SAFETY: ends with a zero byte, as the driver says.
+            // SAFETY: the driver guarantees a terminating zero byte.
             true => unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy().into_owned(),
             false => format!("error {code}"),
         }
@@ -131,7 +132,7 @@ impl Driver {
 }
 
 impl Nvrtc {
-    /// The compiler of this machine: the one that the user names, else the first that is found.
+    /// The compiler of this machine: the one named by the user, otherwise the first one found.
     pub fn get() -> Result<&'static Nvrtc> {
         static NVRTC: OnceLock<Result<Nvrtc>> = OnceLock::new();
         let at = |path: PathBuf| Nvrtc::of(open(path)?).ok();
@@ -146,28 +147,29 @@ impl Nvrtc {
     }
 }
 
-/// Folders of Python packages in which NVRTC may be.
+/// Folders of Python packages that may contain NVRTC.
 static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Names the folders of Python packages in which NVRTC is looked for, besides those of the active environment. Where it has been
-/// found already, that changes nothing.
+/// Sets the folders of Python packages that are searched for NVRTC, in addition to those of the
+/// active environment. Has no effect once NVRTC has been found.
 pub fn look_in(packages: Vec<PathBuf>) {
     *PACKAGES.lock().unwrap_or_else(|e| e.into_inner()) = packages;
 }
 
-/// Opens a library for as long as the program runs: the driver cannot be taken out of a process.
+/// Opens a library for the lifetime of the program, because the driver cannot be unloaded.
 fn open(path: PathBuf) -> Option<&'static Library> {
     // SAFETY: these libraries are NVIDIA's, or named by the user.
     unsafe { Library::new(path) }.ok().map(|library| &*Box::leak(Box::new(library)))
 }
 
-/// Where NVRTC may be: where the loader looks, in the toolkit, and in a Python environment; the newest first that the driver knows.
+/// Possible locations of NVRTC: the loader's search path, the toolkit, and Python environments. The
+/// newest version that the driver supports comes first.
 fn places() -> Vec<PathBuf> {
     let (before, after) =
         if cfg!(windows) { ("nvrtc64_", "0_0.dll") } else { ("libnvrtc.so.", "") };
     let mut version = 0;
     if let Ok(driver) = Driver::get() {
-        // SAFETY: the driver's own function, with an argument of its type.
+        // SAFETY: the driver's own function, with an argument of the right type.
         unsafe { (driver.version)(&mut version) };
     }
     let versions = if version >= 13_000 { [13, 12] } else { [12, 13] };

@@ -1,11 +1,12 @@
-//! Memory of a GPU, memory that it copies from, and streams: each is given back when it is dropped.
+//! Memory of a GPU, pinned host memory, streams and events, each of which is released when it is
+//! dropped.
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::library::{Address, Handle};
 use std::sync::Arc;
 
-/// Plain numbers, the same bytes on both sides.
+/// Plain numbers, with the same bytes on the host and on the GPU.
 pub(crate) trait Plain: Copy {}
 impl Plain for u8 {}
 impl Plain for u32 {}
@@ -23,7 +24,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Room for so many bytes, with anything in it.
+    /// Allocates uninitialised memory.
     pub fn new(device: &Arc<Device>, bytes: usize, what: &'static str) -> Result<Self> {
         let mut address = 0;
         if bytes > 0 {
@@ -35,7 +36,7 @@ impl Memory {
         Ok(Memory { device: device.clone(), address, bytes })
     }
 
-    /// A copy of these numbers.
+    /// Copies numbers to the GPU.
     pub fn of<T: Plain>(
         device: &Arc<Device>,
         values: &[T],
@@ -43,18 +44,19 @@ impl Memory {
         what: &'static str,
     ) -> Result<Self> {
         let memory = Memory::new(device, size_of_val(values), what)?;
-        // The driver takes a copy before it returns, since the numbers are not in memory that it copies from by itself.
+        // The driver copies pageable memory before it returns, so `values` may be dropped
+        // afterwards.
         memory.write(0, values, stream)?;
         stream.wait("copying to the GPU")?;
         Ok(memory)
     }
 
-    /// Where it is; 0 if it is empty.
+    /// The address; 0 if the memory is empty.
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// Writes numbers from this byte on.
+    /// Writes numbers at this byte offset.
     pub fn write<T: Plain>(&self, at: usize, values: &[T], stream: &Stream) -> Result<()> {
         let bytes = size_of_val(values);
         assert!(at + bytes <= self.bytes, "a copy stays within its memory");
@@ -63,31 +65,33 @@ impl Memory {
         }
         self.device.current()?;
         let (to, from) = (self.address + at as u64, values.as_ptr().cast());
-        // SAFETY: both ends have so many bytes. Memory that the driver reads later than this is `Pinned`, whose owner waits.
+        // SAFETY: both ends have `bytes` bytes. Memory that the driver reads after this call is
+        // `Pinned`, whose owner waits.
         let code = unsafe { (self.device.driver.to_device)(to, from, bytes, stream.handle) };
         self.device.check(code, "copying to the GPU")
     }
 
-    /// Reads numbers from this byte on, and waits for them.
+    /// Reads numbers at this byte offset and waits for them.
     pub fn read<T: Plain>(&self, at: usize, values: &mut [T], stream: &Stream) -> Result<()> {
         let bytes = size_of_val(values);
         assert!(at + bytes <= self.bytes, "a copy stays within its memory");
         if bytes > 0 {
             self.device.current()?;
             let (from, to) = (self.address + at as u64, values.as_mut_ptr().cast());
-            // SAFETY: both ends have so many bytes, and the copy is waited for before `values` can go.
+            // SAFETY: both ends have `bytes` bytes, and the copy has finished before `values` can
+            // be dropped.
             let code = unsafe { (self.device.driver.to_host)(to, from, bytes, stream.handle) };
             self.device.check(code, "copying from the GPU")?;
         }
-        // Whatever failed before the copy is told here.
+        // Also reports failures of earlier work on the stream.
         stream.wait(WORKING)
     }
 
-    /// Copies so many of its first bytes to another place of it, behind them.
+    /// Copies the first `bytes` bytes to a later offset of the same memory.
     pub fn copy_within(&self, to: usize, bytes: usize, stream: &Stream) -> Result<()> {
         assert!(to >= bytes && to + bytes <= self.bytes, "a copy stays within its memory");
         self.device.current()?;
-        // SAFETY: both ends are within the memory, and do not overlap.
+        // SAFETY: both ends are within the memory and do not overlap.
         let code = unsafe {
             (self.device.driver.within)(
                 self.address + to as u64,
@@ -99,14 +103,14 @@ impl Memory {
         self.device.check(code, "copying within the GPU")
     }
 
-    /// Makes so many bytes from one on all the same.
+    /// Sets `bytes` bytes at this offset to `with`.
     pub fn fill(&self, at: usize, bytes: usize, with: u8, stream: &Stream) -> Result<()> {
         assert!(at + bytes <= self.bytes, "what is filled stays within its memory");
         if bytes == 0 {
             return Ok(());
         }
         self.device.current()?;
-        // SAFETY: within the memory, as was checked.
+        // SAFETY: within the memory, as checked above.
         let code = unsafe {
             (self.device.driver.fill)(self.address + at as u64, with, bytes, stream.handle)
         };
@@ -118,14 +122,15 @@ impl Drop for Memory {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.device.working(|| {
-                // SAFETY: allocated by `new` and given back once. The driver waits for what still uses it.
+                // SAFETY: allocated by `new` and released once. The driver waits for work that
+                // still uses it.
                 unsafe { (self.device.driver.free)(self.address) };
             });
         }
     }
 }
 
-/// Numbers in memory of this machine that a GPU copies from while the program goes on.
+/// Pinned host memory, from which a GPU copies while the program continues.
 #[derive(Debug)]
 pub(crate) struct Pinned<T> {
     device: Arc<Device>,
@@ -135,7 +140,7 @@ pub(crate) struct Pinned<T> {
 }
 
 impl<T: Plain> Pinned<T> {
-    /// Room for so many numbers, all bytes zero.
+    /// Allocates room for `len` numbers, with all bytes zero.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self> {
         let (mut address, bytes) = (0, len * size_of::<T>());
         if bytes > 0 {
@@ -154,7 +159,8 @@ impl<T: Plain> Pinned<T> {
     pub fn get(&mut self) -> &mut [T] {
         match self.len {
             0 => &mut [],
-            // SAFETY: so many plain numbers, which were written, aligned to pages, and borrowed as long as `self` is.
+            // SAFETY: `len` plain numbers, initialised, page-aligned, and borrowed as long as
+            // `self`.
             len => unsafe { std::slice::from_raw_parts_mut(self.address as *mut T, len) },
         }
     }
@@ -164,23 +170,23 @@ impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
         if self.len > 0 {
             self.device.working(|| {
-                // SAFETY: allocated by `new` and given back once; the owner has waited for copies.
+                // SAFETY: allocated by `new` and released once; the owner has waited for copies.
                 unsafe { (self.device.driver.free_host)(self.address) };
             });
         }
     }
 }
 
-/// Work of a GPU that is done in order.
+/// A stream: work of a GPU in order.
 #[derive(Debug)]
 pub(crate) struct Stream {
     device: Arc<Device>,
     pub(crate) handle: Handle,
 }
 
-/// What a stream is doing when it is waited for.
+/// The operation that errors report while waiting for a stream.
 pub(crate) const WORKING: &str = "working on rows";
-/// A stream that waits for no other.
+/// Flag of a stream that does not wait for others.
 const NON_BLOCKING: u32 = 1;
 
 impl Stream {
@@ -194,7 +200,7 @@ impl Stream {
         Ok(Stream { device: device.clone(), handle })
     }
 
-    /// Waits until all of its work is done.
+    /// Waits until all work of the stream is done.
     pub fn wait(&self, what: &'static str) -> Result<()> {
         self.device.current()?;
         // SAFETY: a stream of this device.
@@ -202,13 +208,13 @@ impl Stream {
         self.device.check(code, what)
     }
 
-    /// Reads bytes of the GPU's memory, and waits for them.
+    /// Reads bytes of the GPU's memory and waits for them.
     ///
     /// # Safety
-    /// They are in the memory of this GPU.
+    /// The bytes at `from` must be in the memory of this GPU.
     pub unsafe fn read_at(&self, from: Address, bytes: &mut [u8]) -> Result<()> {
         self.device.current()?;
-        // SAFETY: promised by the caller; the copy is waited for before `bytes` can go.
+        // SAFETY: guaranteed by the caller; the copy has finished before `bytes` can be dropped.
         let code = unsafe {
             (self.device.driver.to_host)(bytes.as_mut_ptr(), from, bytes.len(), self.handle)
         };
@@ -216,11 +222,12 @@ impl Stream {
         self.wait("copying from the GPU")
     }
 
-    /// Lets what comes wait for what another stream, of this number, has been given so far.
+    /// Makes later work of this stream wait for the current work of another stream.
     pub fn wait_for(&self, other: Handle) -> Result<()> {
         let event = Event::new(&self.device)?;
         let driver = self.device.driver;
-        // SAFETY: whoever named the other stream promised that it exists; an event may be destroyed before it has happened.
+        // SAFETY: the caller guaranteed that the other stream exists; an event may be destroyed
+        // before it completes.
         let codes = unsafe {
             [
                 (driver.record)(event.handle, other),
@@ -243,18 +250,18 @@ impl Drop for Stream {
     }
 }
 
-/// A place in a stream that can be waited for.
+/// A point in a stream that can be waited for.
 #[derive(Debug)]
 pub(crate) struct Event {
     device: Arc<Device>,
     handle: Handle,
 }
 
-/// An event that keeps no time.
+/// Flag of an event without a time stamp.
 const NO_TIMING: u32 = 2;
 
 impl Event {
-    /// An event that has happened.
+    /// A completed event.
     pub fn new(device: &Arc<Device>) -> Result<Self> {
         device.current()?;
         let mut handle = 0;
@@ -264,7 +271,7 @@ impl Event {
         Ok(Event { device: device.clone(), handle })
     }
 
-    /// Happens when what the stream has been given so far is done.
+    /// Completes when the current work of the stream is done.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.device.current()?;
         // SAFETY: an event and a stream of this device.
@@ -272,7 +279,7 @@ impl Event {
         self.device.check(code, WORKING)
     }
 
-    /// Waits until it has happened.
+    /// Waits until the event completes.
     pub fn wait(&self) -> Result<()> {
         self.device.current()?;
         // SAFETY: an event of this device.

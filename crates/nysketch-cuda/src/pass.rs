@@ -1,4 +1,4 @@
-//! Rows in, sums out.
+//! The pass of one thread on a GPU: adds rows to sums.
 
 use crate::args::Args;
 use crate::device::Kernel;
@@ -10,12 +10,13 @@ use crate::spec::{MOST_RUNGS, Rung, Section};
 use crate::tables::{Step, Tables};
 use std::sync::Arc;
 
-/// Values that are copied to the GPU at once, about: 4 MiB. More take longer to pin than they save: each thread has two buffers.
+/// Approximate number of values copied to the GPU at once: 4 MiB. Each thread has two buffers;
+/// pinning larger ones would take more time than it saves.
 const STAGED_VALUES: usize = 1 << 19;
-/// Most rows of the GPU's memory that are worked on at once.
+/// Largest number of rows in GPU memory that are processed at once.
 const MOST_ROWS: u64 = 1 << 24;
 
-/// Rows on their way to the GPU.
+/// Rows on their way to the GPU, in pinned memory.
 #[derive(Debug)]
 struct Staged {
     rows: usize,
@@ -24,11 +25,11 @@ struct Staged {
     codes: Pinned<u32>,
     weights: Pinned<u32>,
     complete: Pinned<u32>,
-    /// When they have been copied.
+    /// Completes when the rows have been copied.
     copied: Event,
 }
 
-/// The same in the memory of the GPU.
+/// The rows in the memory of the GPU.
 #[derive(Debug)]
 struct Landed {
     values: Memory,
@@ -37,7 +38,7 @@ struct Landed {
     complete: Memory,
 }
 
-/// What rows need while they are worked on.
+/// Scratch memory per row.
 #[derive(Debug)]
 struct Scratch {
     rows: u64,
@@ -47,25 +48,26 @@ struct Scratch {
     bins: Memory,
 }
 
-/// What to do with invalid rows.
+/// Treatment of invalid rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
-    /// Stop at the first.
+    /// Stop at the first one.
     Refuse,
-    /// Leave them out and count them.
+    /// Skip them and count them.
     Skip,
 }
 
-/// What became of rows.
+/// Numbers of rows added and skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The weight of the rows that were added.
+    /// Weight of the rows added.
     pub weight: u64,
-    /// How many were left out.
+    /// Number of rows skipped.
     pub skipped: u64,
-    /// How many were left out since this column is invalid, or absent where that is the reason.
+    /// Number of rows skipped because this column is invalid, or missing in a row with too few
+    /// values.
     pub by_column: Vec<u64>,
-    /// The first row with an invalid number, where such rows are refused: then the sums are of no use any more.
+    /// The first row with an invalid number, if such rows are refused. The sums are then unusable.
     pub refused: Option<u64>,
 }
 
@@ -76,10 +78,11 @@ pub struct Pass {
     stream: Stream,
     /// 128-bit integers.
     sums: Memory,
-    /// Not zero if a row was invalid that was valid before it came, which must not be.
+    /// Non-zero if the GPU found an invalid row among rows that were validated on the CPU, which is
+    /// an error.
     stop: Memory,
     scratch: Option<Scratch>,
-    /// Two of them: one is filled while the other is copied.
+    /// Two buffers: one is filled while the other is copied.
     staged: Vec<Staged>,
     landed: Option<Landed>,
     filling: usize,
@@ -88,7 +91,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// No rows yet.
+    /// A pass without rows.
     pub fn new(tables: Arc<Tables>) -> Result<Self> {
         let device = tables.device();
         let stream = Stream::new(device)?;
@@ -108,12 +111,13 @@ impl Pass {
         })
     }
 
-    /// What the sums are.
+    /// The description of the sums.
     pub fn tables(&self) -> &Arc<Tables> {
         &self.tables
     }
 
-    /// Adds valid rows, in the table's units and within the bounds of a private plan. There is a weight for each or none.
+    /// Adds valid rows, in the table's units, clipped to the bounds if the plan is private.
+    /// `weights` has one weight per row, or is empty.
     pub fn push(&mut self, values: &[f64], codes: &[u32], weights: &[u32]) -> Result<()> {
         let (d, c) = (self.tables.spec.dims, self.tables.spec.categories.len());
         let partial = self.tables.spec.least_present.is_some();
@@ -123,7 +127,7 @@ impl Pass {
         self.make_staged()?;
         let (mut at, rows, most) = (0, values.len() / d, self.staged_rows());
         while at < rows {
-            // Rows with weights and rows without do not wait together.
+            // A buffer holds either weighted or unweighted rows.
             let waiting = &self.staged[self.filling];
             if waiting.rows == most || (waiting.rows > 0 && waiting.weighted != weighted) {
                 self.flush()?;
@@ -154,7 +158,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Rows that are copied at once.
+    /// Number of rows copied at once.
     fn staged_rows(&self) -> usize {
         (STAGED_VALUES / self.tables.spec.dims).clamp(TILE as usize, STAGED_VALUES / 8)
     }
@@ -186,7 +190,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Starts the work on the rows that wait, and turns to the other buffer.
+    /// Starts to process the waiting rows and switches to the other buffer.
     fn flush(&mut self) -> Result<()> {
         let (d, c) = (self.tables.spec.dims, self.tables.spec.categories.len());
         let Some(staged) = self.staged.get_mut(self.filling).filter(|s| s.rows > 0) else {
@@ -211,8 +215,8 @@ impl Pass {
         self.add(args, Element::F64, weighted)
     }
 
-    /// Adds rows that are in the memory of this GPU, and waits until they are. `weights` holds the weight of each in whole
-    /// units, or is empty where every row counts once.
+    /// Adds rows in the memory of this GPU and waits until they are added. `weights` holds the
+    /// weight of each row in whole units, or is empty if every row counts once.
     pub fn add_on_device(
         &mut self,
         rows: &DeviceRows,
@@ -220,7 +224,7 @@ impl Pass {
         invalid: Invalid,
     ) -> Result<Outcome> {
         let outcome = self.start_on_device(rows, weights, invalid);
-        // Where a later step fails, kernels of an earlier one may still read the rows.
+        // If a later step fails, kernels of an earlier one may still read the rows.
         let done = self.stream.wait(WORKING);
         outcome.and_then(|outcome| done.map(|()| outcome))
     }
@@ -260,7 +264,7 @@ impl Pass {
         if let Some(other) = rows.stream {
             self.stream.wait_for(other)?;
         }
-        // Rows that lie very far apart go one by one.
+        // Rows with a very large stride are processed one by one.
         let most = if rows.row_bytes().is_some() { MOST_ROWS } else { 1 };
         let chunks: Vec<DeviceRows> = (0..rows.rows.div_ceil(most))
             .map(|i| rows.part(i * most, most.min(rows.rows - i * most)))
@@ -280,8 +284,9 @@ impl Pass {
             let mut stopped = vec![0u32; chunks.len()];
             stops.read(0, &mut stopped, &self.stream)?;
             weighed.retain(|i| stopped[*i] != 0);
-            // Where a row is invalid, the kernel that found it has added what it made of the rows, and all others nothing:
-            // the same once more, with the other sign, leaves no trace.
+            // If a row is invalid, the kernel that found it has added the sums of its rows, and all
+            // later kernels have added nothing. Running that kernel again with the opposite sign
+            // undoes this exactly.
             weighed.iter().try_for_each(|i| add(self, *i, -1))?;
             let added = (0..chunks.len()).filter(|i| stopped[*i] == 0);
             outcome.weight = added.map(|i| chunks[i].rows).sum();
@@ -324,15 +329,16 @@ impl Pass {
         Ok(outcome)
     }
 
-    /// A row of the GPU's memory, in the table's units.
+    /// Reads a row of the GPU's memory, in the table's units.
     pub fn row(&self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
         let (bytes, address) = (rows.element.bytes(), rows.part(row, 1).address);
         let mut values = vec![0u8; rows.columns * bytes];
-        // Values that lie side by side come in one go.
+        // Contiguous values are read at once.
         let together = if rows.column_stride == 1 { values.len() } else { bytes };
         for (i, some) in values.chunks_mut(together).enumerate() {
             let offset = i as i64 * rows.column_stride * bytes as i64;
-            // SAFETY: whoever made the rows promised that all their values are in the memory of a GPU.
+            // SAFETY: the creator of the rows guaranteed that all their values are in the memory of
+            // a GPU.
             unsafe { self.stream.read_at(address.wrapping_add_signed(offset), some)? };
         }
         let number = |value: &[u8]| match (rows.element, value) {
@@ -344,7 +350,8 @@ impl Pass {
         Ok(values.chunks_exact(bytes).map(number).collect())
     }
 
-    /// Waits for all rows, gives each section of the sums, with its place in it, and starts again from zero.
+    /// Waits for all rows, passes the values of each non-empty section to `add`, and resets the
+    /// sums to zero.
     pub fn take(&mut self, mut add: impl FnMut(Section, &[i128])) -> Result<()> {
         self.flush()?;
         if !self.added {
@@ -365,7 +372,7 @@ impl Pass {
         Ok(())
     }
 
-    /// What kernels are given for so many rows.
+    /// Arguments of kernels for this number of rows.
     fn args(&mut self, rows: u64) -> Result<Args> {
         self.make_scratch(rows)?;
         let (tables, spec, layout) = (&self.tables, &self.tables.spec, &self.tables.layout);
@@ -426,7 +433,7 @@ impl Pass {
         })
     }
 
-    /// The same for rows that are in the memory of the GPU.
+    /// Arguments of kernels for rows in the memory of the GPU.
     fn args_of(&mut self, rows: &DeviceRows) -> Result<Args> {
         let args = self.args(rows.rows)?;
         let (row_bytes, column_stride) = (rows.row_bytes().unwrap_or(0), rows.column_stride);
@@ -439,7 +446,7 @@ impl Pass {
         if !spec.nearest() || rows <= has {
             return Ok(());
         }
-        // What is there is still read until the stream has come to its end.
+        // Kernels on the stream may still read the old scratch memory.
         self.stream.wait(WORKING)?;
         self.scratch = None;
         let device = self.tables.device();
@@ -456,7 +463,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Weighs rows by whether they are valid.
+    /// Sets the weights of rows according to their validity.
     fn weigh(&self, args: &Args, element: Element) -> Result<()> {
         let step = self.step(element, true)?;
         self.launch(
@@ -467,7 +474,7 @@ impl Pass {
         )
     }
 
-    /// The first program that rows go through.
+    /// The first program of the pass.
     fn step(&self, element: Element, weighted: bool) -> Result<Step> {
         let first = self.tables.spec.variants(element, weighted).swap_remove(0);
         self.tables.step(first)
@@ -490,7 +497,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Sums of features, and the nearest landmark of each row.
+    /// Sums features, and finds the nearest landmark of each row.
     fn features(&self, step: &Step, args: &mut Args) -> Result<()> {
         let spec = &self.tables.spec;
         for (i, rung) in spec.rungs[step.variant.rungs.clone()].iter().enumerate() {
@@ -514,7 +521,7 @@ impl Pass {
         self.launch(step, Kernel::Pass, step.grid(args.rows), &here)
     }
 
-    /// Coverage, cells and moments.
+    /// Sums coverage, cells and moments.
     fn moments(&self, step: &Step, args: &Args) -> Result<()> {
         let (spec, rows) = (&self.tables.spec, args.rows);
         let slots = |kernel: Kernel| step.program.slots(kernel);
@@ -549,18 +556,20 @@ impl Pass {
     }
 
     fn launch(&self, step: &Step, kernel: Kernel, grid: (u32, u32), args: &Args) -> Result<()> {
-        // SAFETY: `Args` is what kernels take. Its addresses are those of memory that lives until the stream is waited for,
-        // made for as many rows, columns and points as it says; rows of others are promised by whoever made them.
+        // SAFETY: `Args` is what kernels expect. Its addresses refer to memory that lives until the
+        // stream is waited for and has room for the given numbers of rows, columns and points. For
+        // rows of others, their creator guarantees this.
         unsafe { self.tables.device.launch(&step.program, kernel, grid, args, self.stream.handle) }
     }
 }
 
-/// Blocks for so many items, each thread having at least so many, and no more than the GPU works on at a time.
+/// Number of blocks for `items` items, with at least `each` items per thread, and at most as many
+/// blocks as the GPU runs at a time.
 fn blocks(items: u64, each: u64, slots: u32) -> u32 {
     items.div_ceil(each * u64::from(THREADS)).clamp(1, u64::from(slots)) as u32
 }
 
-/// A number of half precision.
+/// Converts a half-precision number.
 fn half(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let size = match exponent {
@@ -574,7 +583,7 @@ fn half(bits: u16) -> f64 {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Kernels may still read what is given back now.
+        // Kernels may still use the memory that is released now.
         let _ = self.stream.wait(WORKING);
     }
 }

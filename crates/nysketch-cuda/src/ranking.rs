@@ -1,7 +1,7 @@
-//! Rows in, the two nearest points of each out.
+//! Ranking on a GPU: finds the two nearest points of each row.
 //!
-//! With `s = Σ (z − p)²`, each step rounded as in the pass, a row's ranks are its least s, the first point that has it, and
-//! the least s of all other points.
+//! With `s = Σ (z − p)²`, each step rounded as in the pass, the ranks of a row are its smallest s,
+//! the first point that has it, and the smallest s of all other points.
 
 use crate::args::Args;
 use crate::device::{Device, Kernel};
@@ -13,36 +13,36 @@ use crate::spec::{Metric, Spec, Variant};
 use crate::tables::{Step, Tables};
 use std::sync::{Arc, Mutex};
 
-/// Values of rows that are copied to the GPU at once, about: 8 MiB.
+/// Approximate number of values of rows copied to the GPU at once: 8 MiB.
 const STAGED_VALUES: usize = 1 << 21;
-/// Pairs of a row and a panel of points that are kept at once, about: 12 MiB.
+/// Approximate number of pairs of a row and a panel of points stored at once: 12 MiB.
 const KEPT_PAIRS: usize = 1 << 20;
 
-/// What is found of a row.
+/// The two nearest points of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked {
-    /// The nearest point, the first of several.
+    /// Index of the nearest point; the first one in case of ties.
     pub index: u32,
-    /// Its squared distance.
+    /// Squared distance of the nearest point.
     pub distance: f32,
-    /// The least squared distance of the other points, infinite where there are none.
+    /// Smallest squared distance of the other points, infinite if there are none.
     pub second: f32,
 }
 
-/// Points in the memory of a GPU that rows are compared with, by any number of threads.
+/// Points in the memory of a GPU with which any number of threads compare rows.
 #[derive(Debug)]
 pub struct Ranking {
     device: Arc<Device>,
     dims: usize,
     count: usize,
     step: Step,
-    /// Zero: every row counts.
+    /// A stop flag that is always zero, because every row counts.
     never: Memory,
-    /// Those that no thread uses now.
+    /// Lanes that no thread is using.
     lanes: Mutex<Vec<Lane>>,
 }
 
-/// Rows on their way through the GPU, and where they are on it.
+/// Rows on their way through the GPU, with their memory.
 #[derive(Debug)]
 struct Lane {
     stream: Stream,
@@ -52,7 +52,7 @@ struct Lane {
     /// `[panel][row]`.
     keys: Memory,
     seconds: Memory,
-    /// Three for each row.
+    /// Three words per row.
     ranks: Memory,
     found: Pinned<u32>,
 }
@@ -78,14 +78,14 @@ impl Ranking {
         &self.device
     }
 
-    /// Rows that are copied at once; while they are, the GPU works on those before.
+    /// Number of rows copied at once, while the GPU processes the previous ones.
     pub fn rows(&self) -> usize {
         let most = (STAGED_VALUES / self.dims).min(KEPT_PAIRS / self.step.panels as usize);
         most.max(TILE as usize)
     }
 
-    /// Compares whole rows with all points and hands over what is found, row after row. Of a row with a coordinate that is
-    /// NaN it means nothing.
+    /// Compares whole rows with all points and passes the results to `found`, in order. The result
+    /// of a row with a NaN coordinate is meaningless.
     pub fn nearest(&self, z: &[f32], mut found: impl FnMut(Ranked)) -> Result<()> {
         let (mut busy, mut idle): (Option<Lane>, Option<Lane>) = (None, None);
         for rows in z.chunks(self.rows() * self.dims) {
@@ -104,13 +104,13 @@ impl Ranking {
         Ok(())
     }
 
-    /// A lane that was used before, or a new one.
+    /// An idle lane, or a new one.
     fn lane(&self) -> Result<Lane> {
         let used = self.lanes.lock().unwrap_or_else(|e| e.into_inner()).pop();
         used.map_or_else(|| Lane::new(self), Ok)
     }
 
-    /// Starts the work on some rows.
+    /// Starts to process some rows.
     fn start(&self, lane: &mut Lane, z: &[f32]) -> Result<()> {
         lane.rows = z.len() / self.dims;
         let staged = &mut lane.staged.get()[..z.len()];
@@ -141,8 +141,9 @@ impl Ranking {
     }
 
     fn launch(&self, kernel: Kernel, grid: (u32, u32), args: &Args, lane: &Lane) -> Result<()> {
-        // SAFETY: `Args` is what kernels take. Of its addresses these two kernels use those above, which are of memory for so
-        // many rows, panels and points, and live until the lane's stream is waited for.
+        // SAFETY: `Args` is what kernels expect. These two kernels use only the addresses above, of
+        // memory with room for this number of rows, panels and points, which lives until the lane's
+        // stream is waited for.
         unsafe { self.device.launch(&self.step.program, kernel, grid, args, lane.stream.handle) }
     }
 }
@@ -163,7 +164,7 @@ impl Lane {
         })
     }
 
-    /// Waits for the rows and hands over what was found.
+    /// Waits for the rows and passes on their results.
     fn finish(&mut self, say: &mut impl FnMut(Ranked)) -> Result<()> {
         let n = self.rows;
         let found = &mut self.found.get()[..3 * n];
@@ -180,12 +181,12 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // The GPU may still read and write what is given back now.
+        // The GPU may still use the memory that is released now.
         let _ = self.stream.wait(WORKING);
     }
 }
 
-/// Points and nothing to sum. Rows come as coordinates, which are not framed.
+/// A spec with points and no sums. Rows are given as coordinates, so the frame is the identity.
 fn spec(points: &[f32], dims: usize) -> Spec {
     Spec {
         dims,

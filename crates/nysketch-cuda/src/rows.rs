@@ -1,4 +1,4 @@
-//! Rows that are in the memory of a GPU.
+//! Rows in the memory of a GPU.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -20,7 +20,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Its name in the kernels.
+    /// Name in the kernels.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Element::F64 => "double",
@@ -30,7 +30,7 @@ impl Element {
         }
     }
 
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Element::F64 => 8,
@@ -40,7 +40,8 @@ impl Element {
     }
 }
 
-/// Rows in the memory of a GPU: value (i, k) is `address + bytes·(i·row_stride + k·column_stride)`.
+/// Rows in the memory of a GPU. Value (i, k) is at `address + bytes·(i·row_stride +
+/// k·column_stride)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceRows<'a> {
     pub(crate) address: u64,
@@ -54,18 +55,18 @@ pub struct DeviceRows<'a> {
 }
 
 impl<'a> DeviceRows<'a> {
-    /// Rows that follow one another, each from its first column to its last, and are there already.
+    /// Contiguous rows, row-major, that are already written.
     ///
     /// # Safety
-    /// All values are in the memory of one GPU for the lifetime `'a`, and nothing writes to them during a call that is given the
-    /// rows.
+    /// All values must be in the memory of one GPU for the lifetime `'a`, and must not be written
+    /// to during a call that takes the rows.
     pub unsafe fn new(address: u64, element: Element, rows: u64, columns: usize) -> Self {
         let row_stride = columns as i64;
         let (column_stride, of) = (1, PhantomData);
         DeviceRows { address, element, rows, columns, row_stride, column_stride, stream: None, of }
     }
 
-    /// The same with other distances, in values, from one row and one column to the next.
+    /// Sets the distances between rows and between columns, in values.
     ///
     /// # Safety
     /// As for [`new`](Self::new), with these distances.
@@ -74,10 +75,11 @@ impl<'a> DeviceRows<'a> {
         DeviceRows { row_stride, column_stride, ..self }
     }
 
-    /// The same, written on a stream, by the number that the driver knows it by: they are waited for.
+    /// Declares that the rows are written on a stream, given by its driver handle. The pass waits
+    /// for that stream.
     ///
     /// # Safety
-    /// The stream exists.
+    /// The stream must exist.
     #[must_use]
     pub unsafe fn written_on(self, stream: usize) -> Self {
         DeviceRows { stream: Some(stream), ..self }
@@ -88,7 +90,7 @@ impl<'a> DeviceRows<'a> {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -98,12 +100,12 @@ impl<'a> DeviceRows<'a> {
         self.columns
     }
 
-    /// Bytes from one row to the next, as kernels take them.
+    /// Distance between rows in bytes, if kernels can represent it.
     pub(crate) fn row_bytes(&self) -> Option<i32> {
         self.row_stride.checked_mul(self.element.bytes() as i64)?.try_into().ok()
     }
 
-    /// The rows from one on.
+    /// `rows` rows, from row `from` onwards.
     pub(crate) fn part(&self, from: u64, rows: u64) -> DeviceRows<'a> {
         let offset =
             self.row_stride.wrapping_mul(from as i64).wrapping_mul(self.element.bytes() as i64);
@@ -121,7 +123,7 @@ pub struct OwnedRows {
 }
 
 impl OwnedRows {
-    /// A copy of values, little-endian and row-major.
+    /// Copies values, little-endian and row-major.
     pub fn copy(
         device: &Arc<Device>,
         bytes: &[u8],
@@ -133,7 +135,7 @@ impl OwnedRows {
         Ok(OwnedRows { memory, element, rows, columns })
     }
 
-    /// The same values so many times, one copy after the other.
+    /// Copies values `copies` times, one copy after the other.
     pub fn repeated(
         device: &Arc<Device>,
         bytes: &[u8],
@@ -154,7 +156,8 @@ impl OwnedRows {
 
     /// The rows.
     pub fn get(&self) -> DeviceRows<'_> {
-        // SAFETY: they were copied before `copy` returned, nothing can write to them, and they stay as long as `self`.
+        // SAFETY: the rows were copied before the constructor returned, cannot be written to, and
+        // live as long as `self`.
         unsafe { DeviceRows::new(self.memory.address(), self.element, self.rows, self.columns) }
     }
 }

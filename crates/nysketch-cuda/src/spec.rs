@@ -1,73 +1,74 @@
-//! What is summed, in plain numbers.
+//! A description of the sums, in plain numbers.
 
 use crate::grid::{self, GROUPS};
 use crate::rows::Element;
 use std::ops::Range;
 
-/// What a row and a point make of their coordinates.
+/// The combination of the coordinates of a row and a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// `Σ (z − point)²`.
     Squared,
     /// `Σ |z − point|`.
     Absolute,
-    /// `Σ z·point`, a phase: features are its cosine and its sine.
+    /// `Σ z·point`, a phase. The features are its cosine and its sine.
     Phase,
 }
 
-/// How a feature comes from a distance or phase s.
+/// The computation of a feature from a distance or phase s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rung {
     /// `2^(factor · min(s, limit))`.
     Exp {
-        /// Below zero.
+        /// Negative.
         factor: f32,
-        /// Beyond it the value counts nothing.
+        /// Distance beyond which the value is negligible.
         limit: f32,
     },
-    /// The value before, squared once or twice.
+    /// The previous value, squared once or twice.
     Square {
         /// 1 or 2.
         times: u8,
     },
     /// Cosine and sine of `factor · s` quarter turns.
     Turns {
-        /// Quarter turns for a phase of one.
+        /// Quarter turns per unit of phase.
         factor: f32,
     },
 }
 
-/// What rows are brought into by a private plan.
+/// The bounds of a private plan, to which rows are clipped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Private {
-    /// Least value of each column.
+    /// Smallest value of each column.
     pub low: Vec<f64>,
     /// Largest value of each column.
     pub high: Vec<f64>,
-    /// `[cell][column]`: what sums of cells are taken around, in whole units.
+    /// `[cell][column]`: the points around which the sums of cells are clipped, in whole units.
     pub anchors: Vec<f64>,
-    /// How far from it a row counts, in the same units.
+    /// The radius around these points, in the same units.
     pub radius: f64,
 }
 
-/// What is summed: FORMAT.md in numbers.
+/// The sums to compute: FORMAT.md in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// Columns of numbers.
+    /// Number of numeric columns.
     pub dims: usize,
     /// Landmarks or frequencies, row-major.
     pub points: Vec<f32>,
-    /// What rows and points make of their coordinates.
+    /// The combination of the coordinates of a row and a point.
     pub metric: Metric,
-    /// One for each bandwidth; none where no features are summed.
+    /// One per bandwidth; empty if features are not summed.
     pub rungs: Vec<Rung>,
-    /// Factor and limit of κ² of the nearest landmark, for each bandwidth; none where coverage is not summed.
+    /// Factor and limit of κ² at the nearest landmark, one pair per bandwidth; empty if coverage is
+    /// not summed.
     pub coverage: Vec<(f32, f32)>,
     /// Whether moments of cells are summed.
     pub cells: bool,
-    /// Whether moments of all rows are.
+    /// Whether moments of all rows are summed.
     pub moments: bool,
-    /// Where rows may lack values: how many they must have.
+    /// The smallest number of values of a row, if missing values are allowed.
     pub least_present: Option<u32>,
     /// `c_j`.
     pub centre: Vec<f64>,
@@ -77,13 +78,14 @@ pub struct Spec {
     pub per_unit: Vec<f64>,
     /// Number of levels of each category.
     pub categories: Vec<u32>,
-    /// `[level][point]`: what the levels of all categories, one after the other, add to distances.
+    /// `[level][point]`: contributions of the levels to distances, with all categories
+    /// concatenated.
     pub levels: Vec<f32>,
     /// Bounds of a private plan.
     pub private: Option<Private>,
 }
 
-/// Sums that belong together, in the order in which they lie in memory.
+/// Groups of sums, in the order of their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as the sums of a sketch")]
 pub enum Section {
@@ -99,19 +101,19 @@ pub enum Section {
     Outer,
 }
 
-/// Where each sum is among all of them.
+/// The position of each section among all sums.
 #[derive(Debug, Clone)]
 pub struct Layout {
     sections: Vec<(Section, Range<usize>)>,
 }
 
 impl Layout {
-    /// The sections that are not empty, with their places.
+    /// The non-empty sections, with their positions.
     pub fn sections(&self) -> impl Iterator<Item = (Section, Range<usize>)> + '_ {
         self.sections.iter().filter(|(_, place)| !place.is_empty()).cloned()
     }
 
-    /// Where a section starts.
+    /// Start of a section.
     pub(crate) fn start(&self, section: Section) -> u64 {
         self.sections[section as usize].1.start as u64
     }
@@ -121,43 +123,44 @@ impl Layout {
         self.sections.last().map_or(0, |(_, place)| place.end)
     }
 
-    /// Whether there are none.
+    /// Whether there are no sums.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Most bandwidths of a program.
+/// Largest number of bandwidths in a program.
 pub(crate) const MOST_RUNGS: usize = 8;
-/// Numbers that a thread may hold in registers: sums, and distances of four rows.
+/// Number of values that a thread may hold in registers: sums, and distances of four rows.
 const HELD: usize = 96;
-/// How many points a thread may have: few choices, since a program is compiled for each.
+/// Allowed numbers of points per thread. There are few, because a program is compiled for each.
 const POINTS: [usize; 7] = [1, 2, 4, 7, 10, 13, 16];
-/// What a panel of points costs besides its points, in points of a thread.
+/// Overhead of a panel of points, in points per thread.
 const PANEL_COST: f64 = 1.5;
 
-/// Values that the cache of a GPU has room for beside others, about.
+/// Approximate number of values that fit in the cache of a GPU together with other data.
 const CACHED_VALUES: usize = 1 << 21;
-/// Rows that a cell should have in a window, about.
+/// Approximate number of rows that a cell should have in a window.
 const RUN: usize = 256;
 
-/// What differs between programs for one [`Spec`].
+/// The parameters of a program for one [`Spec`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
-    /// Bandwidths of it.
+    /// Indices of its bandwidths.
     pub rungs: Range<usize>,
-    /// Whether the nearest landmark is looked for.
+    /// Whether it finds the nearest landmark.
     pub nearest: bool,
-    /// Whether the second nearest is, too: then rows come as coordinates.
+    /// Whether it also finds the second nearest; rows are then given as coordinates.
     pub second: bool,
     /// Whether rows have weights.
     pub weighted: bool,
-    /// What values are.
+    /// Type of the values.
     pub element: Element,
 }
 
 impl Variant {
-    /// Whether it is the first that rows go through, and looks at their validity on the way. Weights say it already.
+    /// Whether it is the first program of a pass and checks rows for validity. With weights, rows
+    /// have been checked already.
     fn checks(&self) -> bool {
         self.rungs.start == 0 && !self.weighted && !self.second
     }
@@ -169,7 +172,7 @@ impl Spec {
         self.points.len() / self.dims
     }
 
-    /// Whether each list is as long as what it is about, so that kernels read nothing beyond.
+    /// Whether all lists have consistent lengths, so that kernels read within bounds.
     pub(crate) fn is_whole(&self) -> bool {
         let (d, m) = (self.dims, self.count());
         let framed = [&self.centre, &self.inverse, &self.per_unit];
@@ -185,7 +188,7 @@ impl Spec {
             && private
     }
 
-    /// Features of a point and bandwidth: one, or cosine and sine.
+    /// Number of features per point and bandwidth: one, or two for cosine and sine.
     fn kinds(&self) -> usize {
         if self.metric == Metric::Phase { 2 } else { 1 }
     }
@@ -195,7 +198,7 @@ impl Spec {
         self.categories.iter().map(|levels| *levels as usize).sum()
     }
 
-    /// Where each sum is.
+    /// The position of each sum.
     pub fn layout(&self) -> Layout {
         let (m, d) = (self.count(), self.dims);
         let cells = |entries: usize| if self.cells { m * entries } else { 0 };
@@ -221,12 +224,13 @@ impl Spec {
         Layout { sections: lengths.into_iter().map(place).collect() }
     }
 
-    /// Whether each row's nearest landmark is needed.
+    /// Whether the nearest landmark of each row is needed.
     pub(crate) fn nearest(&self) -> bool {
         self.cells || !self.coverage.is_empty()
     }
 
-    /// The programs that rows go through, one after the other. Bandwidths are divided where one starts afresh.
+    /// The programs of a pass, in order. Bandwidths are divided among them where one starts with a
+    /// new exponential.
     pub(crate) fn variants(&self, element: Element, weighted: bool) -> Vec<Variant> {
         let afresh = |rung: &usize| !matches!(self.rungs[*rung], Rung::Square { .. });
         let mut starts: Vec<usize> = (0..self.rungs.len()).filter(afresh).collect();
@@ -254,7 +258,7 @@ impl Spec {
             .collect()
     }
 
-    /// How many points a thread has: as few panels of them as registers allow, with few places left over.
+    /// Number of points per thread: as few panels as registers allow, with few unused places.
     pub(crate) fn per_thread(&self, variant: &Variant) -> usize {
         let words = if variant.weighted { 2 } else { 1 };
         let most = (HELD / (4 + words * variant.rungs.len() * self.kinds())).max(1);
@@ -263,30 +267,30 @@ impl Spec {
         some.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
     }
 
-    /// Panels of points, with so many for a thread.
+    /// Number of panels of points, for a number of points per thread.
     pub(crate) fn panels(&self, per_thread: usize) -> usize {
         self.count().div_ceil(GROUPS * per_thread)
     }
 
-    /// How many rows are sorted by cell together, as a power of two: rows that fit in the cache of a GPU, but enough for a cell to
-    /// have some of them.
+    /// log₂ of the number of rows that are sorted by cell together: rows that fit in the cache of a
+    /// GPU, but enough for a cell to have several.
     pub(crate) fn window(&self) -> u32 {
         let cached = CACHED_VALUES / self.dims;
         let rows = cached.max(RUN * self.count()).max(grid::SPAN as usize);
         rows.next_power_of_two().trailing_zeros()
     }
 
-    /// Cells of all windows of so many rows.
+    /// Number of bins in all windows of this number of rows.
     pub(crate) fn bins(&self, rows: u64) -> usize {
         rows.div_ceil(1 << self.window()) as usize * self.count()
     }
 
-    /// Columns of a tile of the matrix of moments, without weights.
+    /// Number of columns in a tile of the matrix of moments, without weights.
     pub(crate) fn edge(&self) -> usize {
         grid::EDGES[usize::from(self.dims >= grid::EDGES[0])]
     }
 
-    /// Names and values that a program is compiled with.
+    /// Names and values of the constants that a program is compiled with.
     pub(crate) fn defines(&self, variant: &Variant) -> Vec<String> {
         let squarings =
             |rung: &Rung| if let Rung::Square { times } = rung { u32::from(*times) } else { 0 };
@@ -313,7 +317,8 @@ impl Spec {
         defines
     }
 
-    /// Points as a block reads them, `[panel][column][group][place]`: whole quads of places, those left over infinite.
+    /// Points in the layout of a block, `[panel][column][group][place]`, padded with infinity to
+    /// whole quads of places.
     pub(crate) fn packed_points(&self, per_thread: usize) -> Vec<f32> {
         let (d, m) = (self.dims, self.count());
         let (panels, places) = (self.panels(per_thread), per_thread.next_multiple_of(4));
@@ -333,8 +338,8 @@ impl Spec {
         packed
     }
 
-    /// Levels with a place for each point of a panel. Those left over are infinite, so that no row is nearest to them: of one
-    /// without numbers levels are all there is.
+    /// Levels with a place for each point of a panel. Unused places are infinite, so that no row is
+    /// nearest to them: for a row without numeric values, the levels are the whole distance.
     pub(crate) fn packed_levels(&self, per_thread: usize) -> Vec<f32> {
         let (m, filled) = (self.count(), self.panels(per_thread) * GROUPS * per_thread);
         let mut packed = Vec::with_capacity(self.all_levels() * filled);
@@ -397,7 +402,7 @@ mod tests {
             let spec = spec(count, three.clone());
             spec.per_thread(&spec.variants(Element::F32, false)[0])
         };
-        // One panel of 104 places for 100 points, since a thread has registers for 13.
+        // One panel of 104 places for 100 points, because a thread has registers for 13.
         assert_eq!([chosen(100), chosen(8), chosen(1)], [13, 1, 1]);
     }
 }

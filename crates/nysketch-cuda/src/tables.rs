@@ -1,4 +1,4 @@
-//! What all passes of one [`Spec`] over one GPU read: made once, and shared.
+//! Data shared by all passes of one [`Spec`] on one GPU, created once.
 
 use crate::device::{Device, Kernel, Program};
 use crate::error::{DeviceError, Result};
@@ -8,12 +8,13 @@ use crate::spec::{Layout, Spec, Variant};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Most panels of points: blocks of a grid downwards.
+/// Largest number of panels of points: the limit of a grid's second dimension.
 const MOST_PANELS: usize = 65_535;
-/// Most units of a coordinate: 2⁴⁴.
+/// Largest magnitude of a coordinate in units: 2⁴⁴.
 const COORDINATE_LIMIT: f64 = (1u64 << 44) as f64;
-/// From a quarter as many panels of points as a GPU works on blocks at a time, there are four rounds of blocks instead of one, so
-/// that rounding their number down leaves little of it idle.
+/// If there are more than a quarter as many panels as blocks that the GPU runs at a time, the grid
+/// has four rounds of blocks instead of one. Rounding the number of blocks down then leaves little
+/// of the GPU idle.
 const FEW_PANELS: u32 = 4;
 
 /// A [`Spec`] in the memory of a GPU.
@@ -31,18 +32,18 @@ pub struct Tables {
     pub(crate) high: Memory,
     pub(crate) anchors: Memory,
     stream: Stream,
-    /// By the number of points of a thread.
+    /// Keyed by the number of points per thread.
     packed: Mutex<HashMap<usize, Arc<Packed>>>,
 }
 
-/// Points and levels as a program wants them.
+/// Points and levels in the layout of a program.
 #[derive(Debug)]
 pub(crate) struct Packed {
     pub points: Memory,
     pub levels: Memory,
 }
 
-/// What rows go through: a program, and the points as it reads them.
+/// A program, and the points in its layout.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub variant: Variant,
@@ -53,18 +54,20 @@ pub(crate) struct Step {
 }
 
 impl Tables {
-    /// Copies to a GPU what its kernels read of a spec.
+    /// Copies the data of a spec to a GPU.
     pub fn new(device: Arc<Device>, spec: Spec) -> Result<Arc<Self>> {
         assert!(spec.is_whole(), "every column and level of a spec has its numbers");
         let stream = Stream::new(&device)?;
         let doubles = |values: &[f64]| Memory::of(&device, values, &stream, "the plan");
         let factors = spec.inverse.iter().zip(&spec.per_unit);
         let units: Vec<f64> = factors.map(|(inverse, per_unit)| inverse * per_unit).collect();
-        // Both are rounded in one go only if their product is exact.
+        // Inverse scale and unit can be applied with a single rounding only if their product is
+        // exact.
         if !units.iter().all(|units| units.is_normal()) {
             return Err(DeviceError::Plan("columns of so large or small a scale"));
         }
-        // Up to which size a coordinate is valid: what is rounded to the limit is. Exact, as per_unit is a power of two.
+        // Largest valid coordinate: values that round to the limit are valid. Exact, because
+        // per_unit is a power of two.
         let reach = spec.per_unit.iter().map(|per_unit| (COORDINATE_LIMIT + 0.5) / per_unit);
         let columns = spec.centre.iter().zip(&spec.inverse).zip(reach);
         let frame: Vec<f64> = columns
@@ -101,7 +104,7 @@ impl Tables {
         &self.device
     }
 
-    /// Where each sum is.
+    /// The position of each sum.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -134,7 +137,7 @@ impl Tables {
 }
 
 impl Step {
-    /// Blocks that bring so many rows to all points: tiles of rows, and panels of points.
+    /// The grid that combines `rows` rows with all points: tiles of rows and panels of points.
     pub fn grid(&self, rows: u64) -> (u32, u32) {
         let slots = self.program.slots(Kernel::Pass);
         let rounds = if self.panels * FEW_PANELS <= slots { 1 } else { FEW_PANELS };

@@ -1,17 +1,21 @@
-//! How two sketches of one plan differ: how much, whether by chance, and where.
+//! Drift: the difference between two sketches of one plan. Estimates its size, tests it against
+//! chance, and locates it.
 //!
 //! ```text
 //! MMD = ‖A_m(π_A) − A_m(π_B)‖ = √(δᵀ K_m⁺ δ) ,   δ = k̄_A − k̄_B
 //! ```
 //!
-//! Kernel means alone have no null distribution, so the test (`null.rs`) and the share of the rows that moved (`moved.rs`) look at
-//! the cells. Rows must be independent of each other, and no row in both samples; where they come in clusters or have weights,
-//! folds tell (`by_folds.rs`).
+//! Kernel means alone have no null distribution, so the test (`null.rs`) and the share of moved
+//! rows (`moved.rs`) use the cells. Both require that rows are independent and that no row is in
+//! both samples. If rows are dependent within a key, or weighted, the folds are used instead
+//! (`by_folds.rs`).
 //!
-//! Landmarks are rows of the sample that the plan was made from, which the test allows for (`cells.rs`).
+//! Landmarks are rows of the sample from which the plan was made. The test corrects for this
+//! (`cells.rs`).
 //!
-//! Shares of levels and of missing values have tests of their own (`shares.rs`). Where there are some, the p-value is
-//! twice the least of theirs, corrected for their number, and of that of the cells.
+//! Shares of levels and of missing values have their own tests (`shares.rs`). If there are any, the
+//! p-value is twice the smaller of two: the p-value of the cells, and the smallest of these tests
+//! after Bonferroni correction.
 
 mod comparison;
 mod days;

@@ -1,7 +1,8 @@
-//! What a plan or a sketch holds, and how good it is.
+//! Contents and quality of a plan or a sketch.
 //!
-//! Field names are those of `nysketch inspect --json` and of `nysketch.inspect` in Python. Every
-//! eigendecomposition comes from the [`Context`], so that it is computed once, however much is asked for.
+//! The field names are those of `nysketch inspect --json` and of `nysketch.inspect` in Python. All
+//! eigendecompositions come from the [`Context`], so that each is computed once for any number of
+//! results.
 
 use nysketch_core::error::{Error, Result};
 use nysketch_core::kernel::nystrom::DECODING_CUTOFF;
@@ -19,16 +20,16 @@ use nysketch_learn::model::Model;
 use nysketch_learn::theory::{Theory, TheoryParams};
 use serde::Serialize;
 
-/// The column of row weights, as it is shown.
+/// The column of row weights, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Weights {
-    /// Column name.
+    /// Name of the column.
     pub column: String,
-    /// One row of this weight counts as one.
+    /// The weight that counts as one row.
     pub unit: f64,
 }
 
-/// What a plan measures.
+/// The measurement of a plan.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct PlanSummary {
@@ -36,31 +37,31 @@ pub struct PlanSummary {
     pub columns: Vec<String>,
     /// `nystrom`, `fourier` or `adapted-fourier`.
     pub features: &'static str,
-    /// The kernel that is summed.
+    /// Name of the kernel.
     pub kernel: &'static str,
-    /// Number of landmarks; none for Fourier features.
+    /// Number of landmarks; `None` for Fourier features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landmarks: Option<usize>,
-    /// How landmarks were chosen.
+    /// Method that chose the landmarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<&'static str>,
-    /// Number of frequencies; none where there are landmarks.
+    /// Number of frequencies; `None` for plans with landmarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequencies: Option<usize>,
     /// Bandwidths σ², widest first.
     pub bandwidths: Vec<f64>,
-    /// Which sums are kept.
+    /// Names of the kept sums.
     pub collect: Vec<&'static str>,
-    /// Witness rows that are at hand.
+    /// Number of retained rows available.
     pub witnesses: usize,
-    /// Which witness rows the plan keeps, here or elsewhere; none where it keeps none.
+    /// Digest of the plan's retained rows, here or in another file; `None` if the plan has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witnesses_digest: Option<String>,
-    /// SHA-256 of the plan's file, but for the rows of sections.
+    /// SHA-256 of the plan's file without the rows of its sections.
     pub fingerprint: String,
 }
 
-/// Rows of the data whose values are in a file, counted apart; some may be the same.
+/// Number of raw rows in a file, by kind. The same row may be counted more than once.
 ///
 /// ```
 /// use nysketch::inspect::RawRows;
@@ -76,19 +77,19 @@ pub struct PlanSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawRows {
-    /// Landmarks that were chosen from the rows.
+    /// Landmarks chosen from the rows.
     pub landmarks: usize,
-    /// Witness rows.
+    /// Retained rows.
     pub witnesses: usize,
-    /// Cells whose rows are all the same one, which their sums tell.
+    /// Cells whose rows are all equal. Their sums reveal the row.
     pub single_row_cells: usize,
 }
 
 impl RawRows {
-    /// Those of a plan.
+    /// The raw rows of a plan.
     pub fn of_plan(plan: &Plan) -> Self {
         let landmarks = match &plan.features {
-            // Those of a private plan are public.
+            // The landmarks of a private plan are public.
             _ if plan.private.is_some() => 0,
             Features::Nystrom(_, Sampling::Given) | Features::Fourier(..) => 0,
             Features::Nystrom(landmarks, _) => landmarks.len(),
@@ -97,20 +98,20 @@ impl RawRows {
         RawRows { landmarks, witnesses, single_row_cells: 0 }
     }
 
-    /// Those of a sketch.
+    /// The raw rows of a sketch.
     pub fn of_sketch(sketch: &Sketch) -> Self {
         let single_row_cells = cell_counts(sketch).single_row_cells;
         RawRows { single_row_cells, ..Self::of_plan(sketch.plan()) }
     }
 
-    /// All of them.
+    /// The sum of all kinds.
     pub fn total(self) -> usize {
         self.landmarks + self.witnesses + self.single_row_cells
     }
 }
 
 impl PlanSummary {
-    /// What this plan measures.
+    /// Summarises a plan.
     pub fn new(plan: &Plan) -> Self {
         let points = plan.features.points().len();
         let (landmarks, sampling, frequencies) = match &plan.features {
@@ -133,12 +134,13 @@ impl PlanSummary {
     }
 }
 
-/// The kernel matrix of the landmarks at every bandwidth; empty where that would take long.
+/// Rank and condition of the kernel matrix of the landmarks at each bandwidth; empty if that would
+/// take long.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Ranks {
     /// Numerical rank.
     pub rank: Vec<usize>,
-    /// Largest eigenvalue over the smallest one above the cut-off.
+    /// Ratio of the largest eigenvalue to the smallest one above the cut-off.
     pub condition: Vec<f64>,
 }
 
@@ -149,34 +151,35 @@ impl Ranks {
     }
 }
 
-/// Effective dimensions and noise at every bandwidth.
+/// Effective dimensions and noise at each bandwidth.
 #[derive(Debug, Clone, Serialize)]
 pub struct Dimensions {
-    /// λ = 1/√n that dimensions are computed at.
+    /// λ = 1/√n, the regularisation of the dimensions.
     pub lambda: f64,
     /// N(λ), estimated from the landmarks.
     pub effective_dimension: Vec<f64>,
-    /// N_∞(λ), likewise.
+    /// N_∞(λ), estimated from the landmarks.
     pub largest_leverage: Vec<f64>,
-    /// How far a sketch of so many rows is from that of their distribution; empty without kernel sums.
+    /// Expected distance between the sketch of this number of rows and the sketch of their
+    /// distribution; empty without kernel sums.
     pub noise_floor: Vec<f64>,
 }
 
 /// The folds of a sketch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FoldSummary {
-    /// How many there are.
+    /// Number of folds.
     pub count: u32,
-    /// The column that rows are dealt by; none where their own values decide.
+    /// The column that assigns rows to folds; `None` if rows are assigned by content.
     pub by: Option<String>,
-    /// Rows of the smallest fold.
+    /// Number of rows in the smallest fold.
     pub smallest: u64,
-    /// Rows of the largest fold.
+    /// Number of rows in the largest fold.
     pub largest: u64,
 }
 
 impl FoldSummary {
-    /// The folds of a sketch that keeps some.
+    /// Summarises the folds of a sketch, if it has any.
     pub fn of(sketch: &Sketch) -> Option<Self> {
         let folds = sketch.folds()?;
         let (smallest, largest) = folds.extremes();
@@ -185,16 +188,17 @@ impl FoldSummary {
     }
 }
 
-/// Cells with few rows.
+/// Numbers of cells with few rows.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CellCounts {
-    /// Cells whose rows are all the same one, whose values are in the file; with those of folds where the whole cell has others.
+    /// Cells whose rows are all equal, so that the file reveals their values. If a cell has
+    /// different rows, each of its folds with equal rows counts.
     pub single_row_cells: usize,
     /// Cells without rows.
     pub empty_cells: usize,
 }
 
-/// What a plan or a sketch holds.
+/// Contents of a plan or a sketch.
 ///
 /// ```
 /// use nysketch::{Context, Inspection, Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
@@ -213,56 +217,59 @@ pub struct CellCounts {
 pub struct Inspection {
     /// `plan` or `sketch`.
     pub kind: &'static str,
-    /// Number of rows, weights counted; none for a plan.
+    /// Number of rows, weights counted; `None` for a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// Rows left out as invalid; none for a plan.
+    /// Rows skipped as invalid; `None` for a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
-    /// Rows that lack no number, where rows may lack some: kernel sums and moments are of these.
+    /// Number of complete rows, if the plan allows missing values. Kernel sums and moments use only
+    /// complete rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete: Option<u64>,
-    /// The folds of a sketch, where it keeps some.
+    /// The folds of the sketch, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folds: Option<FoldSummary>,
-    /// What is measured.
+    /// The measurement.
     #[serde(flatten)]
     pub plan: PlanSummary,
-    /// The columns of the table that are measured, and what is done to them; of a sketch with exact shares of levels and
-    /// of missing values.
+    /// The measured columns of the table and their preprocessing. For a sketch, with the exact
+    /// shares of levels and of missing values.
     pub roles: Vec<ColumnSummary>,
-    /// The seed that landmarks or frequencies were chosen with.
+    /// The seed that chose the landmarks or frequencies.
     pub seed: u64,
-    /// What each column is divided by.
+    /// The divisor of each column.
     pub scale: Vec<f64>,
     /// The column of row weights.
     pub weights: Option<Weights>,
-    /// Of the kernel matrix; none for Fourier features.
+    /// Rank and condition of the kernel matrix; `None` for Fourier features.
     #[serde(flatten)]
     pub ranks: Option<Ranks>,
-    /// Upper bounds on how much of the data the landmarks miss, one per bandwidth; none for Fourier
-    /// features, empty without rows or kernel sums.
+    /// Upper bounds on the share of the data that the landmarks miss, one per bandwidth; `None` for
+    /// Fourier features, empty without rows or kernel sums.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<Vec<f64>>,
-    /// None where there are no rows, or the noise of their weights is not known, or landmarks are too many.
+    /// Effective dimensions and noise; `None` if there are no rows, rows are weighted (the noise of
+    /// weights is unknown), or there are too many landmarks.
     #[serde(flatten)]
     pub dimensions: Option<Dimensions>,
-    /// None where cells are not kept.
+    /// Numbers of cells with few rows; `None` if cells are not kept.
     #[serde(flatten)]
     pub cells: Option<CellCounts>,
-    /// Rows of the data whose values are in the file, at most: landmarks that were chosen from the rows,
-    /// witness rows and cells whose rows are all the same one, some of which may be the same. See [`RawRows`].
+    /// Upper bound on the number of raw rows in the file: landmarks chosen from the rows, retained
+    /// rows, and cells whose rows are all equal. The same row may be counted more than once. See
+    /// [`RawRows`].
     pub raw_rows: usize,
-    /// Whether a mixture explains the sketch, where one was given.
+    /// The test of a mixture against the sketch, if a mixture was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Explanation>,
-    /// What the paper's theorems say, where that was asked for.
+    /// The values of the paper's theorems, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub theory: Option<Theory>,
 }
 
 impl Inspection {
-    /// What a plan holds.
+    /// Inspects a plan.
     pub fn of_plan(plan: &Plan) -> Result<Self> {
         let mut found = Self::new(plan, "plan");
         if let Some(landmarks) = plan.landmark_space() {
@@ -276,7 +283,7 @@ impl Inspection {
         Ok(found)
     }
 
-    /// What a sketch holds.
+    /// Inspects a sketch.
     pub fn of_sketch(context: &Context<'_>) -> Result<Self> {
         let (sketch, plan) = (context.sketch(), context.plan());
         let mut found = Self::new(plan, "sketch");
@@ -296,7 +303,7 @@ impl Inspection {
         }
         found.ranks = Some(ranks);
         found.missed = Some(if sketch.rows() > 0 { sketch.missed() } else { Vec::new() });
-        // The noise of rows with weights is not known.
+        // The noise of weighted rows is unknown.
         if sketch.rows() > 0 && few(plan) && plan.weighting.is_none() {
             found.dimensions = Some(dimensions(context)?);
         }
@@ -331,16 +338,16 @@ impl Inspection {
     }
 }
 
-/// What to say about a sketch beside what it holds.
+/// Optional parts of an inspection.
 #[derive(Debug, Clone, Default)]
 pub struct InspectParams<'a> {
-    /// Whether this mixture explains it.
+    /// A mixture to test against the sketch.
     pub model: Option<&'a Model>,
-    /// What the paper's theorems say.
+    /// Parameters of the paper's theorems.
     pub theory: Option<TheoryParams>,
 }
 
-/// What a sketch, or a plan where there is no sketch, holds, and what else was asked for.
+/// Inspects a sketch, or a plan if there is no sketch, with the requested optional parts.
 pub fn inspect(
     plan: &Plan,
     sketch: Option<&Sketch>,
@@ -367,7 +374,7 @@ pub fn inspect(
     Ok(found)
 }
 
-/// Whether an eigendecomposition per bandwidth takes seconds at most.
+/// Whether one eigendecomposition per bandwidth takes seconds at most.
 fn few(plan: &Plan) -> bool {
     Work::eigen(plan.features.points().len(), plan.bandwidths.len()).is_small()
 }
@@ -399,7 +406,7 @@ fn cell_counts(sketch: &Sketch) -> CellCounts {
     let cells = &sums[Sum::CellRows];
     CellCounts {
         single_row_cells: match sketch.released() {
-            // Made of noise.
+            // These counts are noise.
             Some(_) => 0,
             None => (0..cells.len()).map(single).sum(),
         },

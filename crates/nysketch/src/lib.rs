@@ -1,6 +1,6 @@
 //! # nysketch
 //!
-//! Compress a table of any size, in one pass, into one small *sketch*, and learn from the sketch
+//! Compresses a table of any size, in one pass, into one small *sketch*, and learns from the sketch
 //! alone. The sketch is the mean of a feature map over the rows, eq. (3) of "Mean Nyström
 //! Embeddings for Adaptive Compressive Learning" (Chatalic et al., AISTATS 2022):
 //!
@@ -12,11 +12,11 @@
 //!
 //! Data flows one way:
 //!
-//! | | module | what it holds |
+//! | | module | contents |
 //! |---|---|---|
 //! | rows | [`rows`] | [`Table`], or your own [`RowSource`] |
 //! | → planning | [`planning`] | [`plan_for`] chooses landmarks, bandwidths and scales: [`PlanParams`] |
-//! | → plan | [`plan`] | [`Plan`]: what is measured, the same for every part of the data |
+//! | → plan | [`plan`] | [`Plan`]: what to measure, the same for every part of the data |
 //! | → sketching | [`sketching`], [`engine`] | [`Sketch::of`], [`Run`], [`Groups`]: one pass over the rows |
 //! | → sketch | [`sketch`], [`sums`] | [`Sketch`]: exact sums; [`format`](mod@format) is its file |
 //! | → decoder | [`decoder`] | [`fit`], [`Context`]: from a sketch to a model, without the rows |
@@ -24,12 +24,13 @@
 //! | → predictor | [`predictor`] | [`Predictor`]: labels, distances and densities of rows |
 //! | → metrics | [`metrics`] | risks of a model on rows, agreement with labels |
 //!
-//! Beside that way, [`drift`] compares two sketches, [`masking`] adds up those of parties that show them to nobody, [`theory`] says what the paper's theorems ask for,
-//! [`synthetic`] makes rows, and [`file`](mod@file) writes files whole or not at all. Files of rows are read by the
-//! crate `nysketch-tables`.
+//! Outside this path, [`drift`] compares two sketches, [`masking`] adds up sketches that each party
+//! keeps secret (secure aggregation), [`theory`] evaluates the requirements of the paper's
+//! theorems, [`synthetic`] generates rows, and [`file`](mod@file) writes files atomically. The
+//! crate `nysketch-tables` reads files of rows.
 //!
-//! A sketch is an exact sum of integers: sketches of parts merge, in any order, to the bytes of the sketch of
-//! the whole, and rows can be taken out again.
+//! A sketch is an exact sum of integers: sketches of parts merge, in any order, to the bytes of the
+//! sketch of the whole, and rows can be removed again.
 //!
 //! ```
 //! use nysketch::metrics::Risks;
@@ -45,7 +46,7 @@
 //! // What to measure: 100 landmarks and three bandwidths, chosen from the rows.
 //! let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(100))?.0);
 //!
-//! // The sketch of the whole is the sketches of its parts added up, byte for byte.
+//! // Merging the sketches of the parts gives the sketch of the whole, byte for byte.
 //! let whole = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 //! let first = Table::unnamed(4, rows[..4000].to_vec())?;
 //! let second = Table::unnamed(4, rows[4000..].to_vec())?;
@@ -58,7 +59,7 @@
 //! assert_eq!(means.len(), 100);
 //! assert!(means.iter().all(|k| (0.0..=1.0).contains(k)));
 //!
-//! // Five centres from the sketch alone; four unit variances make a mean squared distance near 4.
+//! // Five centres from the sketch alone. Four unit variances give a mean squared distance near 4.
 //! let model = fit(&whole, &FitParams::new(Task::Kmeans, 5))?;
 //! let mut risks = Risks::default();
 //! risks.add(&Predictor::new(&model), &rows, &[]);
@@ -67,8 +68,8 @@
 //! # }
 //! ```
 //!
-//! Programs to copy from are in `examples/`: `table.rs`, `row_source.rs`, `parts.rs`, `drift.rs`, and `file.rs`
-//! of `nysketch-tables`.
+//! The programs in `examples/` are meant to be copied: `table.rs`, `row_source.rs`, `parts.rs`,
+//! `drift.rs`, and `file.rs` of `nysketch-tables`.
 
 pub mod format;
 pub mod inspect;

@@ -1,17 +1,18 @@
-//! What can go wrong, as data. The sentence is made here, once.
+//! Errors as data. The message of each error is written here, once.
 //!
-//! Parameters stand in backquotes, with a value where one is advised: `` `scale=standard` ``. A command
-//! line or another language puts its own spelling there with [`respell`].
+//! Messages put parameters in backquotes, with a value if the message recommends one: ``
+//! `scale=standard` ``. A command line or another language replaces them with its own spelling,
+//! using [`respell`].
 
 pub mod masking;
 pub mod names;
 
 use crate::error::masking::MaskingError;
 
-/// The library's result.
+/// Result of a fallible function of this library.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Where a value of the input stands; rows are counted from 1.
+/// Position of a value in the input. Rows are counted from 1.
 ///
 /// ```
 /// use nysketch_core::Place;
@@ -20,7 +21,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// File name, or a name for data that is not in a file.
+    /// Name of the file, or of the data if it is not in a file.
     pub file: String,
     /// Row number in that file, from 1, not counting a header.
     pub row: u64,
@@ -34,7 +35,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The rule of FORMAT.md that a file breaks.
+/// The rule of FORMAT.md that a file violates.
 ///
 /// ```
 /// use nysketch_core::{Error, FormatError, PlanParams, Sketch, Table, plan_for};
@@ -93,14 +94,16 @@ pub enum FormatError {
     NotCanonical,
 }
 
-/// Not as its source: what went wrong is part of the message already.
+/// `#[from]` would make the device error the source, and chains of sources would print its message
+/// twice.
 impl From<nysketch_cuda::DeviceError> for Error {
     fn from(error: nysketch_cuda::DeviceError) -> Self {
         Error::Device(error)
     }
 }
 
-/// Everything the library refuses. Fields say what, where and how much; the message says what to do.
+/// Every error of the library. The fields hold the cause, the position and the amounts; the message
+/// states the remedy.
 ///
 /// ```
 /// use nysketch_core::{Error, PlanParams, Table, plan_for};
@@ -118,106 +121,106 @@ impl From<nysketch_cuda::DeviceError> for Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A value that is NaN, infinite, missing or too large for distances.
+    /// The value is NaN, infinite, missing or too large for distances.
     #[error("{at}: the value is {}; clean the row, or skip such rows with `skip_invalid`", not_a_number(*.value))]
     NonFinite {
-        /// Where.
+        /// Position of the value.
         at: Place,
-        /// What was found.
+        /// The value found.
         value: f64,
     },
-    /// A value too far from the plan's centre for the exact sums.
+    /// The value is too far from the plan's centre for the exact sums.
     #[error(
         "{at}: {} is too far from the plan's centre {} (limit ±{limit:.3e}); make a plan that has seen such rows, or use `skip_invalid`", number(*.value), number(*.centre)
     )]
     OutOfRange {
-        /// Where.
+        /// Position of the value.
         at: Place,
-        /// What was found.
+        /// The value found.
         value: f64,
         /// The plan's centre of this column.
         centre: f64,
-        /// The largest distance from the centre the plan allows.
+        /// Largest distance from the centre that the plan allows.
         limit: f64,
     },
-    /// A row weight that is not within `0 ..= 2³²−1` of the plan's units.
+    /// The row weight is not within `0 ..= 2³²−1` of the plan's units.
     #[error("{at}: the weight {value} is not between 0 and {}, the most that `weight_unit` {unit} allows", *.unit * f64::from(u32::MAX))]
     BadWeight {
-        /// Where.
+        /// Position of the weight.
         at: Place,
-        /// What was found.
+        /// The weight found.
         value: f64,
         /// The plan's weight unit.
         unit: f64,
     },
-    /// A row weight below zero.
+    /// The row weight is negative.
     #[error("{at}: the weight {value} is negative")]
     NegativeWeight {
-        /// Where.
+        /// Position of the weight.
         at: Place,
-        /// What was found.
+        /// The weight found.
         value: f64,
     },
-    /// A row whose group is missing.
+    /// The group of a row is missing.
     #[error("{at}: the group is missing; clean the row, or skip such rows with `skip_invalid`")]
     NoGroup {
-        /// Where.
+        /// Position of the group.
         at: Place,
     },
-    /// More groups than may be.
+    /// There are more groups than the limit.
     #[error(
         "column '{column}' has more than {limit} different values; group by a coarser column, or raise `max_groups`"
     )]
     TooManyGroups {
-        /// Column name.
+        /// Name of the column of groups.
         column: String,
-        /// Most groups.
+        /// Largest allowed number of groups.
         limit: usize,
     },
-    /// More than a command does unasked; see [`work`](crate::numeric::work).
+    /// The task takes more work than the default limit; see [`work`](crate::work).
     #[error(
         "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than the limit; {}`max_work={factor}` allows it",
         .instead.map_or(String::new(), |instead| format!("{instead}, and "))
     )]
     TooMuchWork {
-        /// What was asked for.
+        /// The requested task.
         what: &'static str,
-        /// Floating-point operations.
+        /// Floating-point operations it would take.
         operations: f64,
-        /// Memory.
+        /// Memory it would take, in gigabytes.
         gigabytes: f64,
-        /// How many times the limit that is.
+        /// Work relative to the limit.
         factor: f64,
-        /// What takes less.
+        /// A cheaper alternative, if there is one.
         instead: Option<&'static str>,
     },
-    /// No row at all, or none that is valid.
+    /// The input has no rows, or no valid rows.
     #[error("the input has no rows{}", if *.skipped > 0 { format!(" left: all {} were skipped as invalid", .skipped) } else { String::new() })]
     NoRows {
-        /// Rows that were skipped as invalid.
+        /// Number of rows skipped as invalid.
         skipped: u64,
     },
-    /// More rows than exact sums can hold.
+    /// The sketch would hold more than [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT) rows.
     #[error(
         "the sketch would hold {rows} rows (weights counted); exact sums are guaranteed up to {most}"
     )]
     TooManyRows {
-        /// Rows it would hold.
+        /// Number of rows it would hold.
         rows: i128,
         /// Most rows that it may hold.
         most: i128,
     },
-    /// More landmarks asked for than there are rows.
+    /// More landmarks were requested than there are rows.
     #[error(
         "{landmarks} landmarks were asked for but there are only {rows} rows to take them from; ask for at most {rows}"
     )]
     TooFewRows {
-        /// Landmarks asked for.
+        /// Number of landmarks requested.
         landmarks: usize,
-        /// Rows there are.
+        /// Number of rows available.
         rows: usize,
     },
-    /// A column whose spread does not suit 32-bit floating-point distances.
+    /// The spread of a column is outside the range of 32-bit floating-point distances.
     #[error(
         "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; {}exclude the column, or bring it to other units", if *.high < 1e99 { "use `scale=standard`, " } else { "" }
     )]
@@ -226,171 +229,173 @@ pub enum Error {
         column: String,
         /// Largest distance from the centre.
         spread: f64,
-        /// Least spread of the widest column.
+        /// Smallest allowed spread of the widest column.
         low: f64,
-        /// Largest spread.
+        /// Largest allowed spread.
         high: f64,
     },
-    /// A question that a plan alone, or a sketch of nothing, cannot answer.
+    /// The option needs a sketch with rows, but got a plan or an empty sketch.
     #[error("{option} needs a sketch that has rows, got {got}")]
     NeedsSketch {
-        /// What was asked for.
+        /// The option that was given.
         option: &'static str,
-        /// What there is.
+        /// What was given instead of a sketch with rows.
         got: &'static str,
     },
-    /// A parameter outside its range.
+    /// A parameter is outside its range.
     #[error("{name} must be {expected}, got {got}")]
     Parameter {
-        /// Its name on the command line.
+        /// Name of the parameter; in backquotes if it is an option.
         name: &'static str,
-        /// What is allowed.
+        /// Description of the allowed values.
         expected: String,
-        /// What was given.
+        /// The value given.
         got: String,
     },
-    /// Two sketches that do not measure the same thing.
+    /// Two sketches were made with different plans.
     #[error(
         "the sketches come from different plans ({left} and {right}); sketch every part with the same `plan`"
     )]
     PlanMismatch {
-        /// Fingerprint of the first.
+        /// Fingerprint of the first plan.
         left: String,
-        /// Fingerprint of the second.
+        /// Fingerprint of the second plan.
         right: String,
     },
-    /// Two sketches whose rows are not dealt to the same folds.
+    /// Two sketches assign rows to folds differently.
     #[error(
         "cannot {action} a sketch {} and one {}; sketch both with the same `folds`, or leave them out with `drop_folds`",
         folded(.left), folded(.right)
     )]
     FoldMismatch {
-        /// What was tried.
+        /// The operation that was attempted.
         action: &'static str,
-        /// The folds of the first, if it has some.
+        /// The folds of the first sketch, if any.
         left: Option<String>,
-        /// The folds of the second, if it has some.
+        /// The folds of the second sketch, if any.
         right: Option<String>,
     },
-    /// A question that only folds answer.
+    /// The operation needs folds, but the sketch has none.
     #[error("{what} needs a sketch with folds; sketch the rows with `folds=16`")]
     NoFolds {
-        /// What was asked for.
+        /// The requested operation.
         what: &'static str,
     },
-    /// A fold that cannot be left out or looked at, since it has no rows.
+    /// The operation needs rows in every fold, but some folds are empty.
     #[error(
         "{what} needs rows in every fold, but {empty} of {folds} have none; use fewer folds, or deal them by a column with more different values"
     )]
     EmptyFolds {
-        /// What was asked for.
+        /// The requested operation.
         what: &'static str,
-        /// How many are empty.
+        /// Number of empty folds.
         empty: usize,
-        /// The folds.
+        /// Number of folds, as text.
         folds: String,
     },
-    /// Witness rows of another plan than the sketch's.
+    /// The retained rows come from a plan other than the sketch's.
     #[error(
         "the sketch was made with another plan ({sketch}) than this one ({plan}); give the plan that it was made with"
     )]
     AnotherPlan {
         /// Fingerprint of the sketch's plan.
         sketch: String,
-        /// Fingerprint of the plan that was given.
+        /// Fingerprint of the given plan.
         plan: String,
     },
-    /// A merge or subtraction whose result is no sketch of any rows.
+    /// The result of a merge or subtraction would not be the sketch of any rows.
     #[error("cannot {action}: {what} would {how}{}", if *.action == "subtract" { ", so the second sketch holds rows that the first does not" } else { "" })]
     Impossible {
-        /// What was tried.
+        /// The operation that was attempted.
         action: &'static str,
-        /// Which sum.
+        /// The sum that would be invalid.
         what: String,
-        /// What would happen to it.
+        /// How it would be invalid.
         how: String,
     },
-    /// A file that is not a valid plan or sketch.
+    /// The file is not a valid plan or sketch.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// Rows in the memory of a GPU that only this machine's processors can add.
+    /// The rows are in GPU memory, but only the CPU can sketch them.
     #[error(
         "rows in GPU memory cannot be sketched where {reason}; `device=cpu` copies them to this machine"
     )]
     NotOnDevice {
-        /// What the plan or the sketch asks for.
+        /// The part of the plan or of the request that needs the CPU.
         reason: &'static str,
     },
-    /// A GPU that cannot be used, or did not finish.
+    /// The GPU cannot be used, or failed before it finished.
     #[error("{0}; `device=cpu` works without a GPU")]
     Device(nysketch_cuda::DeviceError),
-    /// A GPU whose sums are not those of FORMAT.md, or whose distances are not those of this machine's processors.
+    /// The sums of the GPU differ from those FORMAT.md defines, or its distances differ from those
+    /// of the CPU.
     #[error(
         "{name} does not compute what FORMAT.md defines, so its results cannot be trusted; use `device=cpu`"
     )]
     WrongDevice {
-        /// Its name.
+        /// Name of the GPU.
         name: String,
     },
-    /// A sketch that cannot be masked, or masked sketches that cannot be added up.
+    /// The sketch cannot be masked, or the masked sketches cannot be added up.
     #[error(transparent)]
     Masking(#[from] MaskingError),
-    /// A sketch that does not keep the sums a decoder needs.
+    /// The sketch does not keep the sums that a decoder needs.
     #[error(
         "{task} needs {what}, which this sketch does not keep; sketch again with `collect={what}`"
     )]
     MissingSums {
-        /// What was to be learned.
+        /// The task of the decoder.
         task: &'static str,
-        /// Which sums.
+        /// Names of the missing sums.
         what: String,
     },
-    /// More centres or components than the sketch can tell apart.
+    /// More centres or components were requested than the sketch can distinguish.
     #[error(
         "k = {k} is more than the {available} {what} of the sketch; ask for at most {available}"
     )]
     TooManyComponents {
-        /// Asked for.
+        /// Number requested.
         k: usize,
-        /// There are.
+        /// Number available.
         available: usize,
-        /// Of what.
+        /// The unit of the available number.
         what: &'static str,
     },
-    /// More centres or components than cells, which other landmarks would change.
+    /// More centres or components were requested than there are cells. A plan with other landmarks
+    /// would have more.
     #[error(
         "k = {k} is more than the {available} cells with rows of the sketch; ask for at most {available}, or, if the \
          rows have more different values than that, plan with `clusters={k}`"
     )]
     TooFewCells {
-        /// Asked for.
+        /// Number requested.
         k: usize,
-        /// Cells with rows.
+        /// Number of cells with rows.
         available: usize,
     },
-    /// Constraints on atoms that leave no room for all of them.
+    /// The constraints on the atoms leave no room for all of them.
     #[error(
         "{k} atoms at least {separation} apart do not fit{}; lower `separation` or `k`, or raise `radius`",
         .radius.map_or(String::new(), |r| format!(" within {r} of the centre"))
     )]
     NoRoom {
-        /// Atoms asked for.
+        /// Number of atoms requested.
         k: usize,
-        /// Least distance between two.
+        /// Smallest allowed distance between two atoms.
         separation: f64,
-        /// Largest distance from the plan's centre.
+        /// Largest allowed distance from the plan's centre.
         radius: Option<f64>,
     },
-    /// A model file that cannot be used.
+    /// The model file cannot be used.
     #[error("the model {how}")]
     BadModel {
-        /// What is wrong.
+        /// The reason.
         how: String,
     },
     /// A matrix algorithm did not converge.
     #[error("{what} did not converge on a {size} x {size} matrix")]
     NoConvergence {
-        /// Which algorithm.
+        /// Name of the algorithm.
         what: &'static str,
         /// Size of the matrix.
         size: usize,
@@ -398,43 +403,44 @@ pub enum Error {
     /// The reader of the rows failed.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
-    /// There is no noise without randomness.
+    /// The operating system's random source failed, so noise cannot be drawn.
     #[error("the operating system gives no random numbers: {0}")]
     Randomness(String),
-    /// Noise is as large as what one row adds, which only a private plan bounds.
+    /// The plan is not private. The amount of noise depends on the largest contribution of one row,
+    /// and only a private plan bounds it.
     #[error(
         "the plan of this sketch is not private: it was made from rows, which it shows, and does not bound what one row adds; \
          make one with `private` and `bounds`, from public rows or none, and sketch with it"
     )]
     NotPrivate,
-    /// What needs exact sums was asked of an estimate from a release.
+    /// The operation needs exact sums, but was called on the reconstruction of a release.
     #[error(
         "cannot {action} an estimate from a release: its sums have noise, which nothing but learning allows for"
     )]
     Released {
-        /// What was asked for.
+        /// The requested operation.
         action: &'static str,
     },
-    /// Rows of people were to be subtracted.
+    /// Rows cannot be subtracted, because the plan protects people rather than rows.
     #[error(
         "the plan protects people by '{column}'; of those with more rows than count, others would count without what is subtracted, so sketch the rows that are left instead"
     )]
     PeopleSubtracted {
-        /// The column that says whose row it is.
+        /// Name of the column that identifies people.
         column: String,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled the operation.
     #[error("stopped before the end; nothing was written")]
     Cancelled,
 }
 
 impl Error {
-    /// Whether a GPU could not be used or did not finish, which others may do.
+    /// Whether a GPU could not be used or failed before it finished. Another GPU may succeed.
     pub fn is_of_device(&self) -> bool {
         matches!(self, Error::Device(_) | Error::WrongDevice { .. })
     }
 
-    /// The row that the error names, if it names one.
+    /// The row number that the error names, if it names one.
     pub fn row(&self) -> Option<u64> {
         match self {
             Error::NonFinite { at, .. }
@@ -446,7 +452,7 @@ impl Error {
         }
     }
 
-    /// The same error with another number of the row that it names, if it names one.
+    /// Changes the row number that the error names, if it names one, by `number`.
     pub(crate) fn renumbered(mut self, number: impl Fn(u64) -> u64) -> Self {
         if let Error::NonFinite { at, .. }
         | Error::OutOfRange { at, .. }
@@ -459,7 +465,7 @@ impl Error {
         self
     }
 
-    /// Whether what was asked for is wrong, as opposed to the data.
+    /// Whether the request is wrong, as opposed to the data.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -470,7 +476,7 @@ impl Error {
         )
     }
 
-    /// Wraps a reader's own error.
+    /// Wraps an error of a row reader.
     pub fn source(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Source(error.into())
     }
@@ -481,7 +487,7 @@ impl Error {
     }
 }
 
-/// Parameters that messages name.
+/// Names of the parameters that messages mention.
 const PARAMETERS: [&str; 74] = [
     "bandwidth",
     "bounds",
@@ -559,7 +565,8 @@ const PARAMETERS: [&str; 74] = [
     "witnesses",
 ];
 
-/// A message with every parameter in backquotes, and its value if it has one, spelled by `spell`.
+/// Returns `message` with each parameter in backquotes, and its value if it has one, replaced by
+/// the result of `spell`.
 ///
 /// ```
 /// use nysketch_core::error::respell;
@@ -572,7 +579,8 @@ const PARAMETERS: [&str; 74] = [
 pub fn respell(message: &str, spell: impl Fn(&str, Option<&str>) -> String) -> String {
     let mut pieces = message.split('`');
     let mut out = pieces.next().unwrap_or_default().to_string();
-    // Every second piece stands between two backquotes, unless one of them is the user's own.
+    // Every second piece is between two backquotes, unless one of the backquotes is part of the
+    // user's own text.
     let mut quoted = true;
     for piece in pieces {
         let (name, value) = match piece.split_once('=') {
@@ -593,12 +601,12 @@ pub fn respell(message: &str, spell: impl Fn(&str, Option<&str>) -> String) -> S
     out
 }
 
-/// The folds of a sketch in a sentence.
+/// Describes the folds of a sketch in words.
 fn folded(folds: &Option<String>) -> String {
     folds.as_ref().map_or("without folds".into(), |folds| format!("with {folds}"))
 }
 
-/// Digits where they are few, else powers of ten.
+/// Formats a number in plain digits if that is short, and in scientific notation otherwise.
 fn number(x: f64) -> String {
     if x == 0.0 || (1e-5..1e15).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }

@@ -1,20 +1,21 @@
-//! Files that are there whole or not at all: written under a temporary name, synced, renamed.
+//! Atomic files: written under a temporary name, synced and renamed, so that a file is either
+//! complete or absent.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// How temporary names start.
+/// Prefix of temporary names.
 const PREFIX: &str = ".nysketch-";
-/// Temporary files older than this belong to programs that were killed.
+/// Age from which a temporary file is considered left behind by a killed program.
 const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a file is written through.
+/// The writer that fills a file.
 pub trait Out: Write + Seek + Send {}
 impl<T: Write + Seek + Send> Out for T {}
 
-/// The folder of a path, `.` for a bare file name.
+/// Returns the folder of a path, `.` for a bare file name.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -22,7 +23,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Fails now if a file could not be created at `path` later. Folders, devices and pipes are never
+/// Fails early if a file cannot be created at `path`. Folders, devices and pipes are never
 /// replaced.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let refuse = |kind, message: &str| Err(io::Error::new(kind, message));
@@ -31,7 +32,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         Ok(m) if !m.is_file() => {
             return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
         }
-        // Also for users whom nothing stops.
+        // Refused for the superuser too, whose writes succeed regardless of permissions.
         Ok(m) if m.permissions().readonly() => {
             return refuse(io::ErrorKind::PermissionDenied, "it is read-only");
         }
@@ -42,13 +43,14 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         let message = format!("the folder {} does not exist", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    // Without the temporary name that the message would carry.
+    // Only the kind of the error: its message would contain the temporary name.
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
 }
 
-/// Whether two paths lead to one file, by whatever links, or to one place where no file is yet.
+/// Whether two paths lead to the same file through any links, or to the same place if no file
+/// exists there.
 pub fn same(a: &Path, b: &Path) -> bool {
-    // A link to a file that is not there yet is the place that it leads to.
+    // A link to a file that does not exist yet leads to the place of its target.
     let place = |path: &Path| {
         let path = &path.read_link().map_or(path.to_path_buf(), |target| folder(path).join(target));
         Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()))
@@ -68,15 +70,15 @@ pub fn same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Writes a file by `fill` and puts it in place only if all of it succeeded. A file that is replaced keeps
-/// its mode; what killed programs left in the folder a day ago or longer is removed.
+/// Writes a file with `fill` and moves it into place only if everything succeeded. A replaced file
+/// keeps its mode. Files that killed programs left in the folder more than a day ago are removed.
 ///
 /// ```
 /// use nysketch_core::file;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("sketch.nys");
 /// file::write(&path, |out| out.write_all(b"first"))?;
-/// // An error on the way leaves the old file as it was.
+/// // If an error occurs, the old file is unchanged.
 /// let failed = file::write(&path, |out| {
 ///     out.write_all(b"second")?;
 ///     Err(std::io::Error::other("the disk is on fire"))
@@ -89,7 +91,7 @@ pub fn write<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Out) -> Result<(), E>,
 ) -> Result<(), E> {
-    // What a link points to is replaced, not the link.
+    // Replaces the target of a link, not the link.
     let target = path.canonicalize();
     let path = target.as_deref().unwrap_or(path);
     check_writable(path)?;
@@ -97,18 +99,19 @@ pub fn write<E: From<io::Error>>(
     builder.prefix(PREFIX);
     #[cfg(unix)]
     {
-        // As an ordinary new file: readable for others where the user's mask allows it.
+        // The mode of an ordinary new file: readable by others if the user's umask allows it.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder(path))?;
-    // Held while the file is in the making. Some file systems have no locks, and then age alone tells.
+    // The lock is held while the file is being written. Some file systems have no locks; there,
+    // only the age protects the file.
     let _ = file.as_file().try_lock();
     remove_leftovers(folder(path), file.as_file());
     if let Ok(there) = path.metadata() {
         file.as_file().set_permissions(there.permissions())?;
     }
-    // By the plain file, whose errors do not name the temporary one.
+    // Writes through the plain file, because errors of the named one contain the temporary name.
     let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
     fill(&mut out)?;
     out.into_inner().map_err(|e| e.into_error())?;
@@ -117,14 +120,15 @@ pub fn write<E: From<io::Error>>(
     Ok(())
 }
 
-/// Whether a name is one of ours: the prefix, and six letters and digits.
+/// Whether a name is a temporary name of this module: the prefix, followed by six letters or
+/// digits.
 fn is_temporary(name: &str) -> bool {
     let rest = name.strip_prefix(PREFIX);
     rest.is_some_and(|r| r.len() == 6 && r.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// Removes temporary files of this user that nobody has touched for long and nobody holds. What cannot be
-/// removed stays: it is not in the way.
+/// Removes temporary files of this user that are old and not locked. Files that cannot be removed
+/// are left; they do no harm.
 fn remove_leftovers(folder: &Path, ours: &File) {
     let Ok(entries) = folder.read_dir() else { return };
     for entry in entries.flatten() {
@@ -146,7 +150,7 @@ fn remove_leftovers(folder: &Path, ours: &File) {
     }
 }
 
-/// Removes a folder that holds sketches and nothing else.
+/// Removes a folder if it holds only sketches.
 fn remove_sketches(folder: &Path) {
     let Ok(entries) = folder.read_dir() else { return };
     let files: Vec<_> = entries.flatten().map(|e| e.path()).collect();
@@ -167,7 +171,8 @@ fn same_owner(_: &Metadata, _: &File) -> bool {
     true
 }
 
-/// A folder that is there whole or not at all: filled under a temporary name, then renamed.
+/// An atomic folder: filled under a temporary name, then renamed, so that it is either complete or
+/// absent.
 ///
 /// ```
 /// use nysketch_core::file::Folder;
@@ -187,7 +192,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// `path` must not exist, or be an empty folder.
+    /// Starts a folder for `path`, which must not exist or must be an empty folder.
     pub fn new(path: &Path) -> io::Result<Self> {
         let path: std::path::PathBuf = path.components().collect();
         let mut builder = tempfile::Builder::new();
@@ -200,16 +205,16 @@ impl Folder {
         Ok(Folder { temporary: builder.tempdir_in(folder(&path))?, path })
     }
 
-    /// Writes a file into it.
+    /// Writes a file into the folder.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut file = std::fs::File::create_new(self.temporary.path().join(name))?;
         file.write_all(bytes)?;
         file.sync_all()
     }
 
-    /// Puts it in place.
+    /// Moves the folder into place.
     pub fn persist(self) -> io::Result<()> {
-        // An empty folder of that name gives way, a full one does not.
+        // Renaming replaces an empty folder of that name and fails for a non-empty one.
         std::fs::rename(self.temporary.path(), &self.path)?;
         let _ = self.temporary.keep();
         Ok(())

@@ -88,7 +88,7 @@ fn read_folds(reader: &mut Reader<'_>, rule: &str, plan: &Plan, total: &Sums) ->
         let shape = [vec![stored], shape(&spec)].concat();
         let mut integers = integers(reader.tensor(&of_folds(&spec), Dtype::U64, &shape)?);
         for sums in &mut folds {
-            sums[spec.sum] = integers.by_ref().take(spec.len()).collect();
+            sums[spec.sum] = integers.by_ref().take(spec.entries()).collect();
         }
     }
     folds.iter().for_each(|sums| last.combine(sums, i128::wrapping_sub));

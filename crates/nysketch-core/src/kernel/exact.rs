@@ -1,4 +1,4 @@
-//! A kernel in double precision: the slow and obvious version, with its gradient.
+//! Kernels in double precision: a slow, direct implementation, with gradients.
 
 use super::table::{Kernel, Metric};
 use crate::numeric::linalg::Matrix;
@@ -7,7 +7,7 @@ use crate::numeric::points::{PointColumns, Points};
 /// A kernel at one bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScaledKernel {
-    /// Which kernel.
+    /// The kernel.
     pub kernel: Kernel,
     /// σ².
     pub sigma2: f64,
@@ -35,7 +35,7 @@ impl ScaledKernel {
         }
     }
 
-    /// The distance that the kernel is a function of.
+    /// The distance of which the kernel is a function.
     pub fn distance(&self, x: &[f64], y: &[f64]) -> f64 {
         match self.kernel.metric() {
             Metric::Squared => squared_distance(x, y),
@@ -43,7 +43,7 @@ impl ScaledKernel {
         }
     }
 
-    /// The same between narrowed points.
+    /// The distance between narrowed points.
     pub fn distance_between(&self, x: &[f32], y: &[f32]) -> f64 {
         match self.kernel.metric() {
             Metric::Squared => Points::squared_distance(x, y),
@@ -66,7 +66,7 @@ impl ScaledKernel {
         }
     }
 
-    /// `κ(x_i, x_j)` of all pairs of points.
+    /// `κ(x_i, x_j)` for all pairs of points.
     pub fn gram(&self, points: &Points) -> Matrix {
         let n = points.len();
         Matrix::from_fn(n, n, |i, j| self.of(self.distance_between(points.row(i), points.row(j))))
@@ -108,8 +108,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Central differences with step h err by O(h²) in the value and O(ε/h) in rounding; the Laplace
-        /// kernel has a kink where two coordinates are equal.
+        /// Central differences with step h have an error of O(h²) from the value and O(ε/h) from
+        /// rounding. The Laplace kernel has a kink where two coordinates are equal.
         #[test]
         fn gradients_match_finite_differences(
             x in prop::collection::vec(-2.0..2.0f64, 3),
@@ -130,7 +130,7 @@ mod tests {
             }
         }
 
-        /// The rate of the table is that of the value, and the square is where the table says.
+        /// The rate in the table matches the values, and so does the bandwidth of the square.
         #[test]
         fn the_table_agrees_with_the_values(sigma2 in 0.1..10.0f64, s in 0.0..10.0f64) {
             for Choice { value: kernel, .. } in Kernel::TABLE {

@@ -1,15 +1,15 @@
 //! Polynomials for 2ᶠ, sine and cosine.
 //!
-//! Each is a fixed sequence of IEEE-754 single-precision operations (fused multiply-adds in
-//! Horner order), so that every processor gives the same bits.
+//! Each is a fixed sequence of IEEE-754 single-precision operations (fused multiply-adds in Horner
+//! order), so every processor gives the same bits.
 
-/// 1.5 · 2²³: adding it rounds a small f32 to the nearest integer, ties to even.
+/// 1.5 · 2²³. Adding it rounds a small f32 to the nearest integer, ties to even.
 pub const ROUND: f32 = 12_582_912.0;
 
 /// Coefficients of f¹ … f⁵ in 2ᶠ ≈ 1 + c₁f + … + c₅f⁵ on [−½, ½].
 ///
-/// Minimax for the relative error with the constant term held at 1 (so κ(x, x) = 1 exactly);
-/// largest relative error 1.8e-7 in f32, mean 1.5e-8.
+/// Minimax for the relative error with the constant term fixed at 1 (so that κ(x, x) = 1 exactly).
+/// The largest relative error in f32 is 1.8e-7, the mean 1.5e-8.
 pub const EXP2: [f32; 5] = [
     f32::from_bits(0x3f31_7214),
     f32::from_bits(0x3e75_fcdf),
@@ -18,7 +18,7 @@ pub const EXP2: [f32; 5] = [
     f32::from_bits(0x3aad_dd0a),
 ];
 
-/// `2^(a·b)` for `−126 < a·b ≤ 0`; the product is never rounded by itself.
+/// `2^(a·b)` for `−126 < a·b ≤ 0`. The product is not rounded separately.
 #[inline(always)]
 pub fn exp2_product(a: f32, b: f32) -> f32 {
     let rounded = a.mul_add(b, ROUND);
@@ -68,7 +68,7 @@ mod tests {
             worst = worst.max(error.abs());
             sum += error;
         }
-        // Three half-ulps of rounding and the polynomial's 0.9e-7.
+        // Three half-ulps of rounding, and the polynomial's 0.9e-7.
         assert!(worst < 2.0e-7, "{worst}");
         assert!((sum / f64::from(n)).abs() < 3e-8, "{}", sum / f64::from(n));
     }

@@ -1,19 +1,19 @@
-//! The ladder: kernel values at several bandwidths from one exponential.
+//! Bandwidth ladders: kernel values at several bandwidths from one exponential.
 //!
-//! Where σ² falls by the factor at which a kernel is its own square, the next value is the last one
-//! squared; for the Gaussian kernel a factor 2 is one squaring and a factor 4 two. Any other ratio
-//! starts from a fresh exponential. Squaring doubles the relative error, so after four squarings
-//! (error ×16, about 3e-6) the next bandwidth starts afresh too.
+//! If σ² falls by the factor at which a kernel is squared, the next value is the square of the last
+//! one. For the Gaussian kernel, a factor of 2 is one squaring and a factor of 4 is two. Any other
+//! ratio starts with a new exponential. Squaring doubles the relative error, so after four
+//! squarings (error × 16, about 3e-6) the next bandwidth also starts with a new exponential.
 
 use crate::error::{Error, Result};
 
-/// Kernel values below this are worth nothing in fixed point; clamping keeps powers of them out of
-/// the denormal range, where some processors are slow.
+/// Kernel values below this are negligible in fixed point. Clamping keeps their powers out of the
+/// denormal range, where some processors are slow.
 pub const FLOOR: f32 = 1.0 / (1u32 << 30) as f32;
 
 const MAX_SQUARINGS: u8 = 4;
 
-/// How one rung is computed.
+/// The computation of one bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// κ = 2^(min(s, limit) · factor).
@@ -23,7 +23,7 @@ pub enum Step {
         /// Distance beyond which κ < 2⁻³⁰.
         limit: f32,
     },
-    /// κ is the previous rung's, squared that many times.
+    /// κ is the value of the previous bandwidth, squared `times` times.
     Square {
         /// 1 or 2.
         times: u8,
@@ -31,27 +31,27 @@ pub enum Step {
 }
 
 impl Step {
-    /// A fresh exponential `2^(rate · s)`.
+    /// A new exponential `2^(rate · s)`.
     pub fn exponential(rate: f64) -> Self {
         let (factor, limit) = exponential(rate);
         Step::Exp { factor, limit }
     }
 }
 
-/// What a distance is multiplied with, and the distance beyond which the value is below 2⁻³⁰.
+/// The factor of a distance, and the distance beyond which the value is below 2⁻³⁰.
 pub fn exponential(rate: f64) -> (f32, f32) {
     (rate as f32, (-30.0 / rate) as f32)
 }
 
-/// The steps for bandwidths σ² in strictly falling order.
+/// The steps for bandwidths σ² in strictly decreasing order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     steps: Vec<Step>,
 }
 
 impl Ladder {
-    /// Lays out the steps for bandwidths that have been checked. `squarings` says how many squarings
-    /// lead from one bandwidth to the next, 1 or 2, or 0 where none do.
+    /// Chooses the steps for checked bandwidths. `squarings` returns the number of squarings from
+    /// one bandwidth to the next, 1 or 2, or 0 if there is none.
     pub fn new(
         bandwidths: &[f64],
         exponential: impl Fn(f64) -> Step,
@@ -78,7 +78,7 @@ impl Ladder {
     }
 }
 
-/// Bandwidths are finite, positive, strictly falling, and between 2⁻¹⁰⁰ and 2¹¹⁰.
+/// Checks that bandwidths are positive, strictly decreasing, and between 2⁻¹⁰⁰ and 2¹¹⁰.
 pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
     let usable = |s: f64| (2.0f64.powi(-100)..=2.0f64.powi(110)).contains(&s);
     let falling = bandwidths.windows(2).all(|w| w[0] > w[1]);
@@ -106,7 +106,7 @@ mod tests {
             .map(|s| if let Step::Square { times } = s { *times } else { 0 })
             .collect();
         assert_eq!(kinds, [0, 2, 2, 0, 0, 1]);
-        // κ = exp(−s/σ) is its own square at σ/2, where σ² is a quarter.
+        // κ = exp(−s/σ) is squared at σ/2, where σ² is a quarter.
         let laplace = Kernel::Laplace.ladder(&[64.0, 16.0, 8.0, 0.5]);
         let fresh: Vec<bool> =
             laplace.steps().iter().map(|s| matches!(s, Step::Exp { .. })).collect();

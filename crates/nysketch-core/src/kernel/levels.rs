@@ -1,18 +1,20 @@
-//! What the levels of a row's categories add to its distance from each point.
+//! Contributions of a row's levels to its distance from each point.
 
-/// A table `[category][level][point]`. At landmarks an entry is zero where the landmark has that level, and the weight of the
-/// category elsewhere; at centres it depends on the shares of the levels.
+/// A table `[category][level][point]`. For landmarks, an entry is zero if the landmark has that
+/// level, and the weight of the category otherwise. For centres, it depends on the shares of the
+/// levels.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LevelTables {
     points: usize,
-    /// Where the levels of each category start among all of them.
+    /// Index of the first level of each category among all levels.
     starts: Vec<usize>,
-    /// `[level][point]`, levels of all categories one after the other.
+    /// `[level][point]`, with the levels of all categories concatenated.
     entries: Vec<f32>,
 }
 
 impl LevelTables {
-    /// A table for categories with so many levels each; `entry(category, level, point)` is what is added.
+    /// A table for categories with these numbers of levels. `entry(category, level, point)` returns
+    /// the contribution.
     pub fn new(
         points: usize,
         levels: &[usize],
@@ -33,35 +35,37 @@ impl LevelTables {
         self.starts.len()
     }
 
-    /// What the level of a category adds to the distance from a point.
+    /// Contribution of a category's level to the distance from a point.
     pub fn entry(&self, category: usize, code: u32, point: usize) -> f32 {
         self.entries[(self.starts[category] + code as usize) * self.points + point]
     }
 
-    /// Adds what the levels of a row add to its distance from a point, in the order of the categories.
+    /// Adds the contributions of a row's levels to its distance from a point, in the order of the
+    /// categories.
     pub fn add(&self, distance: f32, codes: &[u32], point: usize) -> f32 {
         let entries = codes.iter().enumerate();
         entries.fold(distance, |sum, (c, code)| sum + self.entry(c, *code, point))
     }
 
-    /// `[level][point]`, levels of all categories one after the other.
+    /// `[level][point]`, with the levels of all categories concatenated.
     pub fn entries(&self) -> &[f32] {
         &self.entries
     }
 
-    /// The first level of each category among all of them.
+    /// Index of the first level of each category among all levels.
     pub(super) fn starts(&self) -> &[usize] {
         &self.starts
     }
 
-    /// `[level][place]` of points in another order; infinity where a place, being infinite, has no point.
+    /// `[level][place]` for points in another order. Infinite places have no point and get
+    /// infinity.
     pub(super) fn arranged(&self, places: &[f32]) -> Vec<f32> {
         let lines = self.entries.chunks_exact(self.points.max(1));
         let at = |line: &[f32], j: f32| line.get(j as usize).copied().unwrap_or(f32::INFINITY);
         lines.flat_map(|line| places.iter().map(move |j| at(line, *j))).collect()
     }
 
-    /// `[level][point]`, filled up with infinity to whole vectors.
+    /// `[level][point]`, padded with infinity to whole vectors.
     pub(super) fn packed(&self, padded: usize) -> Vec<f32> {
         let mut packed = Vec::with_capacity(self.entries.len() / self.points.max(1) * padded);
         for line in self.entries.chunks_exact(self.points.max(1)) {

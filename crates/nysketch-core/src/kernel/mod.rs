@@ -1,12 +1,14 @@
-//! Kernels: what they are, their gradients, and how they are evaluated fast and exactly reproducibly.
+//! Kernels: their definitions and gradients, and their fast, exactly reproducible evaluation.
 //!
-//! * [`table`]: the kernels by name, and what each is made of;
-//! * [`exact`]: a kernel in double precision, the slow and obvious version, with gradients;
+//! * [`table`]: the kernels by name, with their definitions;
+//! * [`exact`]: kernels in double precision, a slow, direct implementation with gradients;
 //! * [`ladder`]: several bandwidths from one exponential;
-//! * [`levels`]: what categories add to a distance;
-//! * [`exp2`]: the polynomials, in the one order of operations that every processor follows;
-//! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit for bit;
-//! * [`search`]: the nearest of many landmarks, through [`panels`] of near ones with bounds that leave some ([`left`]).
+//! * [`levels`]: contributions of categories to distances;
+//! * [`exp2`]: the polynomials, in the fixed order of operations of every processor;
+//! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit
+//!   for bit;
+//! * [`search`]: the nearest of many landmarks, in [`panels`] of nearby ones with bounds that
+//!   exclude most of them ([`left`]).
 
 pub mod exact;
 pub mod exp2;

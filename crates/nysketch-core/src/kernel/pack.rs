@@ -1,27 +1,29 @@
-//! Points and rows laid out for a pass in tiles: [`ROWS`] rows × [`VECTORS`] vectors of points.
+//! The layout of points and rows for a pass in tiles: [`ROWS`] rows × [`VECTORS`] vectors of
+//! points.
 
 use crate::numeric::points::Points;
 
-/// Rows of a tile.
+/// Number of rows in a tile.
 pub const ROWS: usize = 6;
-/// Vectors of points in a tile.
+/// Number of vectors of points in a tile.
 pub const VECTORS: usize = 2;
-/// Most rows in a block, whole tiles: values up to 1 in units of 2⁻²³ add up to less than 2³¹.
+/// Largest number of rows in a block, in whole tiles: that many values of up to 1, in units of
+/// 2⁻²³, sum to less than 2³¹.
 pub const MAX_BLOCK: usize = 42 * ROWS;
 
-/// A coordinate of a row, once for each vector of points it is worked on with. With 512 bits, a copy of
-/// its own lets an instruction read it from memory and spread it over the lanes on the way; a copy that
-/// several share is spread by an instruction of its own, which costs as much as a subtraction.
+/// A coordinate of a row, copied for each vector of points in a tile. With 512-bit vectors, an
+/// instruction can read a copy of its own from memory and broadcast it to all lanes. A copy shared
+/// by several instructions needs a separate broadcast, which costs as much as a subtraction.
 pub type Value = [f32; VECTORS];
 
-/// Which copy of a coordinate the instructions for this vector of a tile use.
+/// Index of the copy of a coordinate used for this vector of a tile.
 #[inline(always)]
 pub fn copy_for(vector: usize, lanes: usize) -> usize {
     if lanes == 16 { vector } else { 0 }
 }
 
-/// `[panel][column][lane]`: panels of [`VECTORS`] vectors and perhaps one of a single vector, the last
-/// filled up with points whose coordinates are all `filler`.
+/// `[panel][column][lane]`: panels of [`VECTORS`] vectors, and possibly one of a single vector. The
+/// last one is padded with points whose coordinates are all `filler`.
 pub fn pack_points(points: &Points, lanes: usize, filler: f32) -> Vec<f32> {
     let d = points.dims();
     let vectors = points.len().div_ceil(lanes);
@@ -29,7 +31,7 @@ pub fn pack_points(points: &Points, lanes: usize, filler: f32) -> Vec<f32> {
     let full = vectors / VECTORS * VECTORS;
     for (j, z) in points.rows().enumerate() {
         let (vector, lane) = (j / lanes, j % lanes);
-        // Vectors of the panel, and which of them it is.
+        // The number of vectors of the panel, and the index of this vector in it.
         let (width, at) = if vector < full { (VECTORS, vector % VECTORS) } else { (1, 0) };
         let start = (vector - at) * d;
         for (k, &value) in z.iter().enumerate() {
@@ -39,7 +41,7 @@ pub fn pack_points(points: &Points, lanes: usize, filler: f32) -> Vec<f32> {
     packed
 }
 
-/// The rows of a block: whole tiles, and single rows that are left over.
+/// The rows of a block: whole tiles, and the remaining single rows.
 #[derive(Debug, Clone)]
 pub struct PackedRows {
     dims: usize,
@@ -48,7 +50,7 @@ pub struct PackedRows {
 }
 
 impl PackedRows {
-    /// No rows yet.
+    /// A layout without rows.
     pub fn new(dims: usize) -> Self {
         PackedRows { dims, tiles: Vec::new(), singles: Vec::new() }
     }
@@ -76,7 +78,7 @@ impl PackedRows {
         self.tiles.chunks_exact(self.dims)
     }
 
-    /// Rows that are left over.
+    /// The remaining single rows.
     pub fn singles(&self) -> impl Iterator<Item = &[[Value; 1]]> {
         self.singles.chunks_exact(self.dims)
     }

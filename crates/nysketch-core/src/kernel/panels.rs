@@ -1,30 +1,34 @@
-//! Landmarks in panels of near ones, and what proves that a row's nearest landmark is not in some of them.
+//! Panels of nearby landmarks, and the bounds that exclude panels from the search for a row's
+//! nearest landmark.
 //!
-//! Landmarks are split in two across their longest direction, again and again, down to panels of
-//! [`PANEL`]. Panels make groups, each with a centre `c`. For a row x, the centre `a` nearest to it, another centre `b`
-//! and any landmark z of that group,
+//! Landmarks are repeatedly split in two across their longest direction, down to panels of
+//! [`PANEL`]. Panels form groups, each with a centre `c`. For a row x, its nearest centre `a`,
+//! another centre `b` and any landmark z of b's group,
 //!
 //! ```text
 //! 2 ‖b − a‖ ‖z − x‖  ≥  2 ⟨z − x, b − a⟩  =  (‖x − b‖² − ‖x − a‖²) − (‖z − b‖² − ‖z − a‖²)
 //! ```
 //!
-//! The last bracket is known before there are rows. With its maximum over the group, `F_ab`,
+//! The last bracket does not depend on rows. With its maximum over the group, `F_ab`,
 //!
 //! ```text
 //! ‖z − x‖  ≥  (‖x − b‖² − ‖x − a‖² − F_ab) / 2‖b − a‖
 //! ```
 //!
-//! so that the distances of a row from all centres bound its distances from all landmarks. This is the distance
-//! of x from a plane between two groups. Balls around centres bound less: of 10,000 landmarks of covtype in groups of 32, balls
-//! leave 44 % to look at, planes 4.5 %; in groups of 16, planes leave 2 %.
+//! so the distances of a row from all centres bound its distances from all landmarks. The bound is
+//! the distance of x from a plane between two groups. It is tighter than a bound from balls around
+//! centres: for 10,000 landmarks of covtype in groups of 32, balls leave 44 % to search and planes
+//! 4.5 %; in groups of 16, planes leave 2 %.
 //!
-//! Distances in single precision are `S = ‖z − x‖² (1 + θ)` with `|θ| ≤ (d + 2) u` to first order, `u = 2⁻²⁴`, but for
-//! what underflows, at most `d 2⁻¹⁵⁰`. Bounds allow for more than twice of that, `g = 2 (d + 10) u` and `d 2⁻¹⁴⁶`:
-//! `‖x − b‖²` counts `S (1 − g)`, `‖x − a‖²` counts `S (1 + g) + d 2⁻¹⁴⁶`, likewise in `F_ab`, and the factor
-//! `1 / 2‖b − a‖` is lowered by `2g` of itself. What is beyond the first order and the rounding of these few operations,
-//! each `u` of a squared distance at most, is less than what is allowed for. The bound `L` is lowered by `√d 2⁻⁷³` before it is squared, and
-//! a group is left out where `(1 − g) L²` is greater than an `S` that was found: then the `S` of all its landmarks are
-//! greater, too, not equal. Beyond [`FAR`] a squared distance proves no more than that it is as large.
+//! Squared distances in single precision are `S = ‖z − x‖² (1 + θ)` with `|θ| ≤ (d + 2) u` to first
+//! order, where `u = 2⁻²⁴`, plus an underflow error of at most `d 2⁻¹⁵⁰`. The bounds allow for more
+//! than twice these errors, `g = 2 (d + 10) u` and `d 2⁻¹⁴⁶`. `‖x − b‖²` is taken as `S (1 − g)`
+//! and `‖x − a‖²` as `S (1 + g) + d 2⁻¹⁴⁶`, also in `F_ab`, and the factor `1 / 2‖b − a‖` is
+//! reduced by a relative `2g`. The allowance exceeds the terms of higher order and the rounding of
+//! these few operations, each at most `u` times a squared distance. The bound `L` is reduced by `√d
+//! 2⁻⁷³` before it is squared. A group is excluded if `(1 − g) L²` is greater than an `S` that was
+//! found; then the `S` of all its landmarks are strictly greater. Squared distances above [`FAR`]
+//! count as [`FAR`].
 
 use super::pack::{PackedRows, ROWS, Value};
 use super::tile::{Plain, Squared, Tile, distances};
@@ -32,53 +36,56 @@ use crate::numeric::points::Points;
 use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
-/// Landmarks of a panel: as many as the widest vector has lanes.
+/// Number of landmarks in a panel: the number of lanes of the widest vector.
 pub const PANEL: usize = 16;
-/// Most groups: bounds between all of them take 8 MiB, and distances from all centres little time.
+/// Largest number of groups. Bounds between all pairs take 8 MiB, and distances from all centres
+/// take little time.
 const MAX_GROUPS: usize = 1 << 10;
-/// Panels that a row is compared with first.
+/// Number of panels with which a row is compared first.
 const FIRST: usize = 4;
-/// Points that the longest direction is found from, and steps to it.
+/// Number of points, and number of iterations, that determine the longest direction.
 const DIRECTION_POINTS: usize = 512;
 const DIRECTION_STEPS: usize = 4;
-/// Squared distances count no more than this.
+/// Upper limit of squared distances in bounds.
 pub const FAR: f32 = (1u128 << 100) as f32;
 
 /// Landmarks in panels, with bounds between groups of panels.
 #[derive(Debug)]
 pub struct Panels {
     dims: usize,
-    /// Which landmark each lane of each panel holds, a whole number; infinite where the last panel is filled up.
+    /// Index of the landmark in each lane of each panel, a whole number; infinite in the padding of
+    /// the last panel.
     places: Vec<f32>,
-    /// `[panel][column][lane]`, filled up with infinitely distant points.
+    /// `[panel][column][lane]`, padded with infinitely distant points.
     packed: Vec<f32>,
-    /// Panels of a group.
+    /// Number of panels in a group.
     width: usize,
     groups: usize,
-    /// Centres of the groups, laid out like landmarks.
+    /// Centres of the groups, in the layout of landmarks.
     centres: Vec<f32>,
-    /// `[a][b]`: F_ab, rounded up, and 1 / 2‖b − a‖, rounded down; lines filled up to whole panels.
+    /// `[a][b]`: F_ab, rounded up, and 1 / 2‖b − a‖, rounded down. Lines are padded to whole
+    /// panels.
     farthest: Vec<f32>,
     inverse: Vec<f32>,
-    /// For each group the panels that a row near its centre is compared with first.
+    /// For each group, the panels with which a row near its centre is compared first.
     first: Vec<Vec<usize>>,
 }
 
 /// No landmark.
 const NONE: u32 = u32::MAX;
 
-/// How much distances in single precision may be off.
+/// Bounds on the error of distances in single precision.
 #[derive(Debug, Clone, Copy)]
 pub struct Slack {
     /// g.
     share: f64,
-    /// What underflows of squared distances, and of distances.
+    /// Underflow of squared distances, and of distances.
     square: f64,
     distance: f64,
 }
 
 impl Slack {
-    /// For distances of so many columns.
+    /// Bounds for distances over `dims` columns.
     pub fn new(dims: usize) -> Self {
         let d = dims as f64;
         Slack {
@@ -88,35 +95,35 @@ impl Slack {
         }
     }
 
-    /// Factor that makes a squared distance smaller than it can be.
+    /// Factor that turns a computed squared distance into a lower bound.
     pub fn shrink(&self) -> f32 {
         (1.0 - self.share) as f32
     }
 
-    /// No less than the exact squared distance.
+    /// An upper bound on the exact squared distance.
     pub fn above(&self, square: f32) -> f32 {
         up(f64::from(square) * (1.0 + self.share) + self.square)
     }
 
-    /// What a bound on a distance must exceed, and be lowered by.
+    /// Amount by which a bound on a distance is reduced.
     pub fn least(&self) -> f32 {
         up(self.distance)
     }
 }
 
-/// The least single that is no less.
+/// The smallest f32 that is not below `x`.
 fn up(x: f64) -> f32 {
     let narrow = x as f32;
     if f64::from(narrow) < x { narrow.next_up() } else { narrow }
 }
 
 impl Panels {
-    /// Arranges landmarks.
+    /// Arranges landmarks in panels.
     pub fn new(landmarks: &Points, instructions: Instructions) -> Self {
         Self::in_groups(landmarks, MAX_GROUPS, instructions)
     }
 
-    /// The same with at most so many groups.
+    /// Arranges landmarks with at most `most` groups.
     pub fn in_groups(landmarks: &Points, most: usize, instructions: Instructions) -> Self {
         let d = landmarks.dims();
         let mut index: Vec<u32> = (0..landmarks.len() as u32).collect();
@@ -151,7 +158,7 @@ impl Panels {
         this
     }
 
-    /// Finds what bounds there are between groups.
+    /// Computes the bounds between groups.
     fn bound(
         &mut self,
         landmarks: &Points,
@@ -188,7 +195,7 @@ impl Panels {
                 self.farthest[a * line + b] = up(farthest[a]);
                 self.inverse[a * line + b] = ((0.5 - slack.share) / most.sqrt()) as f32;
             }
-            // Those nearest to this centre are looked at first, so they need no bound.
+            // The groups nearest to this centre are searched first, so they need no bound.
             let count = FIRST.div_ceil(self.width).min(self.groups);
             let mut near: Vec<u32> = (0..self.groups as u32).collect();
             let key = |a: &u32| (*a as usize != b, of_centre[*a as usize].to_bits(), *a);
@@ -205,7 +212,7 @@ impl Panels {
         }
     }
 
-    /// Entries of a line of bounds.
+    /// Number of entries in a line of bounds.
     pub fn line(&self) -> usize {
         self.groups.next_multiple_of(PANEL)
     }
@@ -225,12 +232,12 @@ impl Panels {
         group * self.width..((group + 1) * self.width).min(self.panels())
     }
 
-    /// Panels that a row near the centre of this group is compared with first.
+    /// Panels with which a row near the centre of this group is compared first.
     pub fn first(&self, group: usize) -> &[usize] {
         &self.first[group]
     }
 
-    /// F and 1 / 2‖b − a‖ of all groups b.
+    /// F_ab and 1 / 2‖b − a‖ for all groups b.
     pub fn bounds(&self, a: usize) -> (&[f32], &[f32]) {
         let span = a * self.line()..(a + 1) * self.line();
         (&self.farthest[span.clone()], &self.inverse[span])
@@ -241,18 +248,19 @@ impl Panels {
         &self.packed
     }
 
-    /// Centres of the groups, laid out likewise.
+    /// Centres of the groups, in the same layout.
     pub fn centres(&self) -> &[f32] {
         &self.centres
     }
 
-    /// Landmarks in the order of panels and lanes, as whole numbers, which singles hold up to 2²⁴.
+    /// Indices of the landmarks in the order of panels and lanes, as whole numbers. An f32 is exact
+    /// up to 2²⁴.
     pub fn places(&self) -> &[f32] {
         &self.places
     }
 }
 
-/// Squared distances of rows from all centres, `[row][centre]`.
+/// Computes the squared distances of rows from all centres, `[row][centre]`.
 struct FromCentres<'a> {
     centres: &'a [f32],
     rows: &'a PackedRows,
@@ -276,7 +284,7 @@ impl WithSimd for FromCentres<'_> {
     }
 }
 
-/// Squared distances of R rows from all centres, `[row][centre]`.
+/// Computes the squared distances of R rows from all centres, `[row][centre]`.
 #[inline(always)]
 pub fn from_centres<S: Simd, const R: usize>(
     simd: S,
@@ -317,7 +325,7 @@ fn row(landmarks: &Points, j: u32) -> Option<&[f32]> {
     (j != NONE).then(|| landmarks.row(j as usize))
 }
 
-/// `[panel][column][lane]` of points; there is none infinitely far away.
+/// `[panel][column][lane]` of points. `None` is infinitely distant.
 fn pack(dims: usize, points: &[Option<&[f32]>]) -> Vec<f32> {
     let mut packed = vec![f32::INFINITY; points.len().next_multiple_of(PANEL) * dims];
     for (panel, points) in packed.chunks_exact_mut(PANEL * dims).zip(points.chunks(PANEL)) {
@@ -330,7 +338,8 @@ fn pack(dims: usize, points: &[Option<&[f32]>]) -> Vec<f32> {
     packed
 }
 
-/// Sorts landmarks so that every half, quarter and so on, down to panels, are near one another.
+/// Sorts landmarks so that the landmarks of each half, each quarter and so on, down to panels, are
+/// near each other.
 fn halve(landmarks: &Points, some: &mut [u32]) {
     let panels = some.len().div_ceil(PANEL);
     if panels < 2 {
@@ -350,7 +359,7 @@ fn halve(landmarks: &Points, some: &mut [u32]) {
     halve(landmarks, right);
 }
 
-/// About the direction in which some landmarks differ most.
+/// The approximate direction of largest variance of some landmarks, by power iteration.
 fn longest_direction(landmarks: &Points, some: &[u32]) -> Vec<f64> {
     let d = landmarks.dims();
     let step = some.len().div_ceil(DIRECTION_POINTS);

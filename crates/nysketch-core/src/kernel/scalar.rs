@@ -1,5 +1,5 @@
-//! The pass written one pair at a time: the definition that the vectorised pass must match bit for
-//! bit, and what FORMAT.md describes.
+//! The pass, one pair at a time: the definition that the vectorised pass must match bit for bit, as
+//! described in FORMAT.md.
 
 use super::exp2::exp2_product;
 use super::ladder::{FLOOR, Ladder, Step};
@@ -8,7 +8,7 @@ use super::row::Rows;
 use super::table::Kernel;
 use crate::numeric::points::Points;
 
-/// The kernel value of each rung, in units of 2⁻²³.
+/// The kernel value of each bandwidth, in units of 2⁻²³.
 pub fn kernel_units(distance: f32, ladder: &Ladder) -> Vec<u32> {
     let mut kappa = 0.0f32;
     ladder
@@ -29,7 +29,7 @@ pub fn kernel_units(distance: f32, ladder: &Ladder) -> Vec<u32> {
         .collect()
 }
 
-/// `round(κ · 2²³)`, ties to even, for κ in [0, 1]: adding 1 leaves exactly 23 bits of fraction.
+/// `round(κ · 2²³)`, ties to even, for κ in [0, 1]. Adding 1 leaves exactly 23 bits of fraction.
 #[inline(always)]
 pub fn units(kappa: f32) -> u32 {
     (kappa + 1.0).to_bits().wrapping_sub(ONE_BITS)
@@ -38,8 +38,8 @@ pub fn units(kappa: f32) -> u32 {
 /// The bits of 1.0.
 pub const ONE_BITS: u32 = 0x3f80_0000;
 
-/// The distance of a row from a landmark: over the numbers that are there, in the order of the columns, then what
-/// the levels of the categories add.
+/// The distance of a row from a landmark: the sum over the values that are present, in the order of
+/// the columns, plus the contributions of the levels.
 pub fn distance(
     kernel: Kernel,
     row: Rows<'_>,
@@ -61,7 +61,7 @@ pub fn distance(
     tables.map_or(numbers, |tables| tables.add(numbers, row.codes, j))
 }
 
-/// Index and distance of the nearest landmark; the first one where several are as near.
+/// Index and distance of the nearest landmark; the first one in case of ties.
 pub fn nearest(
     kernel: Kernel,
     row: Rows<'_>,

@@ -1,18 +1,23 @@
-//! The nearest landmark of every row, without the distances of all: those of panels that may hold it.
+//! Search for the nearest landmark of every row. Computes only the distances from panels that may
+//! contain it.
 //!
-//! A row is compared with the centres of all groups of [`panels`](super::panels), then with the panels around the
-//! nearest centre; what no bound excludes is left. When that is known for all rows of a block, every group is
-//! compared with the rows it is left for, so that it is read once. A sum of squares only grows, in
-//! floating point too, so panels whose sums are all beyond the nearest so far are left before the last column.
-//! What is computed of a landmark are the operations of [`scalar`](super::scalar) in their order, what is left out
-//! is farther beyond doubt, and of landmarks as near the first counts: index and distance are those of the scalar
-//! definition, bit for bit.
+//! A row is compared with the centres of all groups of [`panels`](super::panels), then with the
+//! panels around the nearest centre. Groups that no bound excludes remain. When they are known for
+//! all rows of a block, every group is compared with the rows for which it remains, so that it is
+//! read only once. A sum of squares never decreases, in floating point too, so a panel is abandoned
+//! before the last column if all its sums exceed the smallest distance so far.
 //!
-//! Where it must be proven that a landmark is the nearest beyond the errors of single precision, a search has a
-//! [`Reach`]: then all that may be nearer than that is looked at, and the second least distance is kept.
+//! The search gives the index and distance of the scalar definition, bit for bit: distances are
+//! computed with the operations of [`scalar`](super::scalar) in the same order, excluded landmarks
+//! are strictly farther, and ties go to the first landmark.
 //!
-//! What categories add is not negative, so bounds on the numbers hold with categories. Rows with holes go through
-//! the tiles, and so do all rows for a while where bounds exclude too little.
+//! If a caller must prove that a landmark is the nearest despite the rounding of single precision,
+//! it passes a [`Reach`]. The search then covers all landmarks within that reach, and keeps the
+//! second smallest distance.
+//!
+//! Contributions of categories are not negative, so bounds on the numeric columns hold with
+//! categories too. Rows with missing values are processed by the tiles. So are all rows for a while
+//! if the bounds exclude too little.
 
 use super::Kernel;
 use super::left::{Left, Possible};
@@ -26,57 +31,59 @@ use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
 use std::sync::{Arc, OnceLock};
 
-/// Landmarks from which on bounds may pay.
+/// Number of landmarks from which bounds may pay.
 const MANY: usize = 512;
-/// Values of rows that are looked at together, in blocks of [`MAX_BLOCK`] rows, about.
+/// Approximate number of values of rows searched together, in blocks of [`MAX_BLOCK`] rows.
 const TOGETHER: usize = 800;
-/// Columns after which sums are looked at, where as many are left.
+/// Number of columns after which sums are checked, if as many columns remain.
 const CHECK: usize = 2 * STEP;
-/// Columns that are added without a look at anything else.
+/// Number of columns that are added without any check.
 const STEP: usize = 8;
-/// A look at a panel takes as long as so many columns of it.
+/// Cost of starting a panel, in columns.
 const LOOK: usize = 48;
-/// Share of the columns of all panels up to which they take less time than the tiles, which are faster for each.
+/// Share of the columns of all panels up to which the search is faster than the tiles, which
+/// process each column faster.
 const PAYS: f64 = 0.7;
-/// Most blocks of [`MAX_BLOCK`] rows that go through the tiles before the next try.
+/// Largest number of blocks of [`MAX_BLOCK`] rows that the tiles process before the next trial.
 const LONGEST_WAIT: usize = 256;
 
-/// Panels of landmarks that do not change, made when they are first asked for.
+/// Panels of fixed landmarks, created on first use.
 #[derive(Debug, Default)]
 pub struct PanelsOnce(OnceLock<Arc<Panels>>);
 
 impl PanelsOnce {
-    /// The panels, where there are landmarks enough.
+    /// The panels, if there are enough landmarks.
     pub fn of(&self, landmarks: &Points, instructions: Instructions) -> Option<Arc<Panels>> {
         let new = || Arc::new(Panels::new(landmarks, instructions));
         (landmarks.len() >= MANY).then(|| self.0.get_or_init(new).clone())
     }
 }
 
-/// A copy may get other landmarks.
+/// A clone starts empty, because its landmarks may be changed.
 impl Clone for PanelsOnce {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-/// They follow from the landmarks.
+/// Always equal, because the panels follow from the landmarks.
 impl PartialEq for PanelsOnce {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-/// How far a search looks beyond the nearest landmark.
+/// Distance up to which a search must find landmarks.
 pub trait Reach {
-    /// Whether it looks farther, and keeps the second least distance.
+    /// Whether the search covers more than the nearest landmark, and keeps the second smallest
+    /// distance.
     const FARTHER: bool;
 
-    /// The squared distance up to which landmarks matter, where the nearest has this one.
+    /// The squared distance up to which landmarks matter, if the nearest has this one.
     fn of(&self, nearest: f32) -> f32;
 }
 
-/// No farther.
+/// The nearest landmark only.
 struct Nearer;
 
 impl Reach for Nearer {
@@ -87,7 +94,7 @@ impl Reach for Nearer {
     }
 }
 
-/// Finds nearest landmarks, in squared distances.
+/// Finds nearest landmarks, by squared distance.
 #[derive(Debug, Clone)]
 pub struct Search {
     instructions: Instructions,
@@ -96,12 +103,13 @@ pub struct Search {
     pruned: Option<Pruned>,
 }
 
-/// What the search through panels needs.
+/// State of the search through panels.
 #[derive(Debug, Clone)]
 struct Pruned {
     panels: Arc<Panels>,
     slack: Slack,
-    /// What levels add, `[level][panel][lane]`, and the first level of each category.
+    /// Contributions of levels, `[level][panel][lane]`, and the index of the first level of each
+    /// category.
     tables: Vec<f32>,
     starts: Vec<usize>,
     packed_rows: PackedRows,
@@ -109,19 +117,20 @@ struct Pruned {
     squares: Vec<f32>,
     left: Left,
     found: Nearest,
-    /// For every row of a block the distance up to which landmarks matter, where that is farther than the nearest.
+    /// For every row of a block, the distance up to which landmarks matter, if it exceeds that of
+    /// the nearest.
     limits: Vec<f32>,
-    /// Columns of panels that rows were compared with, and what takes as long.
+    /// Number of columns of panels that rows were compared with, including equivalent work.
     work: usize,
-    /// Whether it was less than that of the tiles. If not, so many rows go through the tiles before the next try, and
-    /// so many did so after the last.
+    /// Whether the search was faster than the tiles in the last trial. If not, `skip` rows go
+    /// through the tiles before the next trial, out of `wait` in total.
     pays: bool,
     skip: usize,
     wait: usize,
 }
 
 impl Search {
-    /// A search among landmarks, through `panels` of them where there are some.
+    /// A search among landmarks, through `panels` if given.
     pub fn new(
         landmarks: &Points,
         tables: Option<&LevelTables>,
@@ -147,7 +156,7 @@ impl Search {
         Search { instructions, dims: landmarks.dims(), tiles, pruned }
     }
 
-    /// How many rows are best looked at together.
+    /// Best number of rows to search together.
     pub fn rows(&self) -> usize {
         match &self.pruned {
             Some(_) => (TOGETHER / self.dims).clamp(1, 16) * MAX_BLOCK,
@@ -160,7 +169,8 @@ impl Search {
         self.within(rows.into(), &Nearer, nearest);
     }
 
-    /// The same with how far all others are at least: the second least distance, or the reach where that is less.
+    /// As [`block`](Self::block), with a lower bound on the distance of all other landmarks: the
+    /// second smallest distance, or the reach if that is smaller.
     pub fn block_two<'r>(
         &mut self,
         rows: impl Into<Rows<'r>>,
@@ -191,11 +201,12 @@ impl Search {
 }
 
 impl Pruned {
-    /// Up to which row the next ones are searched in the same way, and whether in panels.
+    /// The end of the next range of rows that are searched in the same way, and whether it is
+    /// searched in panels.
     fn next(&mut self, from: usize, all: usize) -> (usize, bool) {
         match (self.pays, self.skip) {
             (true, _) => (all, true),
-            // A try.
+            // A trial.
             (false, 0) => (all.min(from + MAX_BLOCK), true),
             (false, skip) => {
                 let to = all.min(from + skip);
@@ -223,10 +234,11 @@ impl Pruned {
         let n = self.found.index.len();
         let columns = self.panels.packed().len() / PANEL;
         let dims = columns / self.panels.panels();
-        // Centres are compared with as landmarks are, and then with bounds.
+        // Comparing a row with centres costs as much as comparing it with landmarks, plus the
+        // bounds.
         self.work += n * self.panels.groups() * (dims / PANEL + LOOK / PANEL);
         self.pays = (self.work as f64) < PAYS * (n * columns) as f64;
-        // Few rows say little.
+        // A small number of rows gives no reliable measurement.
         if self.pays {
             self.wait = 0;
         } else if n >= MAX_BLOCK / 2 {
@@ -247,7 +259,7 @@ impl<R: Reach> WithSimd for SearchBlock<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // As many sums side by side as hide the time that one takes.
+        // As many parallel sums as needed to hide the latency of one.
         match S::F32_LANES {
             16 => self.run::<S, 1, 4>(simd),
             8 => self.run::<S, 2, 4>(simd),
@@ -258,7 +270,7 @@ impl<R: Reach> WithSimd for SearchBlock<'_, R> {
 }
 
 impl<R: Reach> SearchBlock<'_, R> {
-    /// Panels of V vectors, N of them or N rows at a time.
+    /// Searches panels of V vectors, with N panels or N rows at a time.
     #[inline(always)]
     fn run<S: Simd, const V: usize, const N: usize>(self, simd: S) {
         let Pruned {
@@ -317,11 +329,11 @@ struct PanelSearch<'a, S: Simd, const V: usize, F: Reach> {
     simd: S,
     panels: &'a Panels,
     packed: &'a [[S::f32s; V]],
-    /// `[level][panel]`, and the first level of each category.
+    /// `[level][panel]`, and the index of the first level of each category.
     tables: &'a [[S::f32s; V]],
     starts: &'a [usize],
     rows: Rows<'a>,
-    /// What has been found so far.
+    /// The nearest landmarks so far.
     nearest: &'a mut Nearest,
     reach: &'a F,
     limits: &'a mut Vec<f32>,
@@ -335,8 +347,8 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         if F::FARTHER { self.limits[row] } else { self.nearest.distance[row] }
     }
 
-    /// Compares a row with the panels around the centre that is nearest to it, and adds what is left;
-    /// `squares` are its squared distances from all centres.
+    /// Compares a row with the panels around its nearest centre, and records the groups that
+    /// remain. `squares` are its squared distances from all centres.
     #[inline(always)]
     fn begin<const P: usize>(
         &mut self,
@@ -368,7 +380,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         for (at, ((square, farthest), inverse)) in bounds.zip(vectors::<S>(inverse)).enumerate() {
             let difference = simd.mul_add_f32s(simd.min_f32s(*square, far), shrink, near);
             let bound = simd.mul_f32s(simd.sub_f32s(difference, *farthest), *inverse);
-            // What is not a number excludes nothing.
+            // NaN excludes nothing.
             let bound = simd.max_f32s(simd.sub_f32s(bound, least), zero);
             let bound = simd.mul_f32s(simd.mul_f32s(bound, bound), shrink);
             let excluded = simd.less_than_f32s(simd.splat_f32s(limit), bound);
@@ -380,7 +392,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         }
     }
 
-    /// Compares the rows that are left for a group with its panels.
+    /// Compares a group's panels with the rows for which the group remains.
     #[inline(always)]
     fn finish<const R: usize>(&mut self, group: usize, left: &[Possible]) {
         let (mut rows, mut count) = ([0; R], 0);
@@ -389,7 +401,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
             rows[count] = row;
             count += usize::from(!(possible.square > self.limit(row)));
             if count == R || count > 0 && i + 1 == left.len() {
-                // The last in the place of those that are not there: a row seen twice changes nothing.
+                // Unused slots repeat the last row, which changes nothing.
                 let some = std::array::from_fn(|r| rows[r.min(count - 1)]);
                 for panel in self.panels.of_group(group) {
                     self.look::<R, 1>(some, [panel], count);
@@ -399,7 +411,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         }
     }
 
-    /// Compares rows with panels, `count` of which are different.
+    /// Compares rows with panels, of which `count` pairs are distinct.
     #[inline(always)]
     fn look<const R: usize, const P: usize>(
         &mut self,
@@ -432,7 +444,8 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
                 (*index, *distance) = (first, least);
             }
             if F::FARTHER {
-                // Rows, panels and landmarks may be seen twice: all but the nearest count.
+                // A row, panel or landmark may occur twice, so the second smallest is taken over
+                // all landmarks except the nearest.
                 let (nearest, other) = (*index as f32, if nearer { before } else { f32::INFINITY });
                 let second = self.second_of(nearest, panels, sums).min(other);
                 self.nearest.second[*row] = self.nearest.second[*row].min(second);
@@ -441,7 +454,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         }
     }
 
-    /// The least of the sums of panels but for one landmark.
+    /// The smallest sum of panels, except that of one landmark.
     #[inline(always)]
     fn second_of<const P: usize>(
         &self,
@@ -461,8 +474,8 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         simd.reduce_min_f32s(least)
     }
 
-    /// Squared distances of rows from the landmarks of panels, `[row][panel]`, or `None` where all are beyond what
-    /// has been found.
+    /// Squared distances of rows from the landmarks of panels, `[row][panel]`, or `None` if all
+    /// exceed the limit of their row.
     #[inline(always)]
     fn measure<const R: usize, const P: usize>(
         &mut self,
@@ -503,7 +516,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         (!self.all_beyond(rows, &sums)).then_some(sums)
     }
 
-    /// Whether all sums are beyond what has been found.
+    /// Whether all sums exceed the limit of their row.
     #[inline(always)]
     fn all_beyond<const R: usize, const P: usize>(
         &self,
@@ -517,7 +530,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
         !within
     }
 
-    /// Adds what the levels of the rows add, in the order of the categories.
+    /// Adds the contributions of the rows' levels, in the order of the categories.
     #[inline(always)]
     fn add_levels<const R: usize, const P: usize>(
         &self,
@@ -539,7 +552,7 @@ impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
     }
 }
 
-/// Adds what a column adds to the squared distances of rows from the landmarks of panels.
+/// Adds the contribution of a column to the squared distances of rows from the landmarks of panels.
 #[inline(always)]
 fn add_column<S: Simd, const V: usize, const P: usize, const R: usize>(
     simd: S,
@@ -557,13 +570,13 @@ fn add_column<S: Simd, const V: usize, const P: usize, const R: usize>(
     }
 }
 
-/// A slice as vectors; it has whole ones.
+/// Views a slice of whole vectors as vectors.
 #[inline(always)]
 fn vectors<S: Simd>(values: &[f32]) -> &[S::f32s] {
     S::as_simd_f32s(values).0
 }
 
-/// Where the least of some values stands.
+/// Index of the smallest value.
 #[inline(always)]
 fn place_of_least<S: Simd>(simd: S, values: &[f32]) -> usize {
     let mut least = simd.splat_f32s(f32::INFINITY);
@@ -585,7 +598,7 @@ fn place_of_least<S: Simd>(simd: S, values: &[f32]) -> usize {
     lanes_at[first] as usize * S::F32_LANES + first
 }
 
-/// The least of some sums in every lane.
+/// The smallest sum in each lane.
 #[inline(always)]
 fn least_of<S: Simd, const V: usize, const P: usize>(simd: S, sums: &[[S::f32s; V]; P]) -> S::f32s {
     let mut least = sums[0][0];
@@ -606,10 +619,10 @@ fn all_beyond<S: Simd, const V: usize, const P: usize>(
     !has_any(simd, within)
 }
 
-/// Whether a mask has a lane that is true.
+/// Whether any lane of a mask is true.
 #[inline(always)]
 fn has_any<S: Simd>(simd: S, mask: S::m32s) -> bool {
-    // Which lane this finds depends on the instructions.
+    // The index of the lane found depends on the instruction set.
     simd.first_true_m32s(mask) < S::F32_LANES
 }
 
@@ -619,8 +632,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Points of one of several kinds: spread out, in clusters, on a grid with many equal distances, far from the origin,
-    /// tiny, huge, and all the same but for a few.
+    /// Points of one of several kinds: spread out, in clusters, on a grid with many equal
+    /// distances, far from the origin, tiny, huge, with outliers, and mostly equal.
     fn points(kind: u8, n: usize, d: usize, next: &mut impl FnMut() -> u64) -> Vec<f32> {
         let mut unit = || (next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
         let mut all = Vec::with_capacity(n * d);
@@ -647,7 +660,7 @@ mod tests {
         all
     }
 
-    /// A quarter farther than the nearest.
+    /// Up to 1.25 times the distance of the nearest.
     struct Quarter;
 
     impl Reach for Quarter {
@@ -660,7 +673,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(160))]
-        /// Index and distance of the scalar definition, whatever the points, the groups and the instructions.
+        /// The search gives the index and distance of the scalar definition for any points, groups
+        /// and instruction sets.
         #[test]
         fn nearest_landmarks_are_those_of_the_definition(
             d in prop::sample::select(vec![1usize, 2, 3, 5, 8, 17, 40, 100]),
@@ -675,7 +689,7 @@ mod tests {
             let mut next = || { state = crate::rows::sample::mix(state); state };
             let landmarks = Points::new(d, points(kinds.0, m, d, &mut next));
             let mut rows = points(if next() % 3 > 0 { kinds.0 } else { kinds.1 }, n, d, &mut next);
-            // Some rows are landmarks, some invalid.
+            // Some rows equal landmarks, some are invalid.
             for i in (0..n).step_by(5) {
                 let j = next() as usize % m;
                 rows[i * d..(i + 1) * d].copy_from_slice(landmarks.row(j));
@@ -696,7 +710,7 @@ mod tests {
                     let expected = scalar::nearest(Kernel::Gaussian, given.row(i, d, levels.len()), &landmarks, tables.as_ref());
                     prop_assert_eq!((found.index[i], found.distance[i]), expected, "row {} with {}", i, set.name());
                 }
-                // The second least distance, as far as the reach.
+                // The second smallest distance, up to the reach.
                 let mut two = Nearest::default();
                 search.block_two(given, &Quarter, &mut two);
                 let mut all = Nearest::default();

@@ -1,17 +1,17 @@
-//! The kernels by name, and what each is made of. A kernel is `κ = 2^(rate · s)` of a distance `s`:
+//! The kernels by name, with their definitions. A kernel is `κ = 2^(rate · s)` for a distance `s`:
 //!
 //! | kernel | κ(x, y) | distance s | rate |
 //! |---|---|---|---|
 //! | `gaussian` | exp(−‖x − y‖²/2σ²) | Σ_k (x_k − y_k)² | −log₂e / 2σ² |
 //! | `laplace` | exp(−‖x − y‖₁/σ) | Σ_k \|x_k − y_k\| | −log₂e / σ |
 //!
-//! Everything else about a kernel follows from its line: the ladder of bandwidths, the vectorised
-//! pass, its double-precision version and its gradient.
+//! The rest follows from this table: the ladder of bandwidths, the vectorised pass, the version in
+//! double precision and the gradient.
 
 use super::ladder::{Ladder, Step};
 use crate::error::names::{Choice, Named, name_of};
 
-/// Which kernel the data is measured with.
+/// The kernel of the measurement.
 ///
 /// ```
 /// use nysketch_core::{Kernel, Named, PlanParams, Table, plan_for};
@@ -33,7 +33,7 @@ pub enum Kernel {
     Laplace,
 }
 
-/// What a coordinate adds to a distance.
+/// The contribution of a coordinate to a distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// (x − y)².
@@ -55,12 +55,12 @@ impl Named for Kernel {
 }
 
 impl Kernel {
-    /// Its name.
+    /// Name of the option value.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 
-    /// The distance it is a function of.
+    /// The distance of which the kernel is a function.
     pub(crate) fn metric(self) -> Metric {
         match self {
             Kernel::Gaussian => Metric::Squared,
@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// The σ² at which this kernel is its own square: κ² at σ² is κ at this one.
+    /// The σ² for which κ equals κ² at `sigma2`.
     pub fn squared(self, sigma2: f64) -> f64 {
         match self {
             Kernel::Gaussian => sigma2 / 2.0,
@@ -84,9 +84,9 @@ impl Kernel {
         }
     }
 
-    /// The σ² at which this kernel falls off about as the Gaussian kernel of `sigma2` does, in so many
-    /// columns: where ‖x − y‖² = 2σ², both are 1/e. For differences of no preferred direction
-    /// ‖x − y‖₁ is about √(2d/π) ‖x − y‖.
+    /// The σ² at which this kernel decays about as fast as the Gaussian kernel at `sigma2`, in
+    /// `dims` columns: both are 1/e at ‖x − y‖² = 2σ². For differences without a preferred
+    /// direction, ‖x − y‖₁ is about √(2d/π) ‖x − y‖.
     pub fn as_wide_as_gaussian(self, sigma2: f64, dims: usize) -> f64 {
         match self {
             Kernel::Gaussian => sigma2,
@@ -94,8 +94,9 @@ impl Kernel {
         }
     }
 
-    /// How the values of checked bandwidths, widest first, are computed: σ² that falls by the factor
-    /// at which the kernel is its own square, or by that factor twice, costs one or two squarings.
+    /// The steps that compute the values of checked bandwidths, widest first. If σ² falls by the
+    /// factor at which the kernel is squared, or by that factor twice, the step is one or two
+    /// squarings.
     #[doc(hidden)]
     pub fn ladder(self, bandwidths: &[f64]) -> Ladder {
         let factor = 1.0 / self.squared(1.0);
@@ -111,7 +112,8 @@ impl Kernel {
         Step::exponential(self.rate(sigma2))
     }
 
-    /// The distance in single precision, in the order of the columns: the definition of the pass.
+    /// The distance in single precision, summed in the order of the columns: the definition of the
+    /// pass.
     pub(crate) fn distance(self, x: &[f32], z: &[f32]) -> f32 {
         let differences = x.iter().zip(z).map(|(x, z)| x - z);
         match self.metric() {

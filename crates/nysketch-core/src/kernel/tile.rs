@@ -1,10 +1,11 @@
 //! The vectorised pass over a block of rows: distances, kernel sums and nearest landmarks.
 //!
-//! A tile is 6 rows × 2 vectors of landmarks held in registers (1 vector for the last landmarks where
-//! that is enough), laid out as in [`pack`](super::pack); while a tile stays, all panels that fit the
-//! cache pass by, so that the nearest landmark so far stays in registers too. One generic source serves AVX2, AVX-512, NEON and a plain
-//! scalar machine; each pair of row and landmark sees the operations of [`scalar`](super::scalar) in
-//! the same order, so all of them give the same bits.
+//! A tile is 6 rows × 2 vectors of landmarks held in registers (1 vector for the last landmarks if
+//! that is enough), laid out as in [`pack`](super::pack). Each tile is combined with all panels
+//! that fit in the cache before the next tile, so that the nearest landmark so far also stays in
+//! registers. One generic source compiles to AVX2, AVX-512, NEON and scalar code. Each pair of row
+//! and landmark is processed by the operations of [`scalar`](super::scalar) in the same order, so
+//! all of them give the same bits.
 
 use super::exp2::{EXP2, ROUND};
 use super::ladder::{FLOOR, Ladder, Step};
@@ -17,7 +18,7 @@ use crate::numeric::points::Points;
 use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
-/// Bytes of packed landmarks that pass by a tile before the next tile.
+/// Bytes of packed landmarks that are combined with a tile before the next tile.
 const PANEL_BYTES: usize = 1 << 15;
 
 /// Landmarks laid out for the pass, with its scratch memory.
@@ -27,19 +28,20 @@ pub struct Tiles {
     dims: usize,
     landmarks: usize,
     metric: Metric,
-    /// `[panel][column][lane]`, panels of [`VECTORS`] vectors and perhaps one of a single vector;
-    /// filled up with infinitely distant points.
+    /// `[panel][column][lane]`: panels of [`VECTORS`] vectors, and possibly one of a single vector,
+    /// padded with infinitely distant points.
     packed: Vec<f32>,
-    /// What levels add, `[level][landmark, padded]`, and the first level of each category.
+    /// Contributions of levels, `[level][landmark, padded]`, and the index of the first level of
+    /// each category.
     tables: Vec<f32>,
     starts: Vec<usize>,
     steps: Vec<Step>,
-    /// `[rung][landmark, padded]`, sums of the last block.
+    /// `[rung][landmark, padded]`: sums of the last block.
     sums: Vec<u32>,
-    /// `[row][lane]`: least squared distance so far and the vector it was in, a whole number.
+    /// `[row][lane]`: the smallest distance so far and the index of its vector, a whole number.
     least: Vec<f32>,
     least_at: Vec<f32>,
-    /// The second least squared distance, where it was ever asked for.
+    /// The second smallest distance, if it was ever requested.
     second: Vec<f32>,
     packed_rows: PackedRows,
     packed_present: PackedRows,
@@ -48,17 +50,17 @@ pub struct Tiles {
 /// The nearest landmark of each row of a block.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Nearest {
-    /// Its index.
+    /// Index of the landmark.
     pub index: Vec<u32>,
-    /// Its distance, which is squared for the Gaussian kernel.
+    /// Distance of the landmark, which is squared for the Gaussian kernel.
     pub distance: Vec<f32>,
-    /// The least distance of the other landmarks, infinite where there are none; only
-    /// [`Tiles::nearest_two`] finds it.
+    /// The smallest distance of the other landmarks, infinite if there are none. Only
+    /// [`Tiles::nearest_two`] computes it.
     pub second: Vec<f32>,
 }
 
 impl Nearest {
-    /// No rows.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.index.clear();
         self.distance.clear();
@@ -67,7 +69,7 @@ impl Nearest {
 }
 
 impl Tiles {
-    /// Packs the landmarks. Without a ladder only nearest landmarks are found.
+    /// Packs the landmarks. Without a ladder, only nearest landmarks are computed.
     pub fn new(
         landmarks: &Points,
         kernel: Kernel,
@@ -96,7 +98,7 @@ impl Tiles {
         }
     }
 
-    /// The same with categories, where there are any, whose levels add to squared distances.
+    /// Adds tables of levels, which contribute to squared distances.
     #[must_use]
     pub fn with_levels(mut self, tables: Option<&LevelTables>) -> Self {
         let Some(tables) = tables else { return self };
@@ -111,7 +113,7 @@ impl Tiles {
         self.starts.len()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     fn count(&self, rows: &Rows<'_>) -> usize {
         let n = rows.z.len() / self.dims;
         assert!(n <= MAX_BLOCK && rows.z.len() == n * self.dims, "a block has whole rows");
@@ -123,8 +125,9 @@ impl Tiles {
 
     /// Runs the pass over at most [`MAX_BLOCK`] rows.
     ///
-    /// `add(rung, landmark, units)` receives the block's kernel sums, in units of 2⁻²³, and `nearest`,
-    /// if given, each row's landmark. Rows with holes have no kernel values, only a nearest landmark.
+    /// `add(rung, landmark, units)` receives the block's kernel sums, in units of 2⁻²³. `nearest`,
+    /// if given, receives each row's nearest landmark. Rows with missing values have no kernel
+    /// values, only a nearest landmark.
     pub fn block<'r>(
         &mut self,
         rows: impl Into<Rows<'r>>,
@@ -148,13 +151,13 @@ impl Tiles {
         for rung in 0..self.steps.len() {
             for j in 0..self.landmarks {
                 let at = rung * padded + j;
-                // Each of the n terms carried the bits of 1.0 along.
+                // Each of the n terms includes the bits of 1.0.
                 add(rung, j, self.sums[at].wrapping_sub((n as u32).wrapping_mul(ONE_BITS)));
             }
         }
     }
 
-    /// Adds the nearest landmark of every row, however many there are.
+    /// Appends the nearest landmark of every row, for any number of rows.
     pub fn nearest(&mut self, rows: Rows<'_>, nearest: &mut Nearest) {
         let (d, c, instructions) = (self.dims, self.starts.len(), self.instructions);
         let n = rows.z.len() / d;
@@ -165,7 +168,7 @@ impl Tiles {
         }
     }
 
-    /// Adds the nearest landmark of every row, and the distance of the second nearest.
+    /// Appends the nearest landmark of every row, and the distance of the second nearest.
     pub fn nearest_two<'r>(&mut self, rows: impl Into<Rows<'r>>, nearest: &mut Nearest) {
         assert!(self.steps.is_empty(), "kernel sums are not for predicting");
         let rows = rows.into();
@@ -180,7 +183,7 @@ impl Tiles {
     }
 }
 
-/// A pass that keeps the KEPT least distances of a row, where nearest landmarks are wanted.
+/// A pass that keeps the KEPT smallest distances of a row, if nearest landmarks are requested.
 struct TileBlock<'a, const KEPT: usize> {
     tiles: &'a mut Tiles,
     rows: Rows<'a>,
@@ -226,7 +229,7 @@ impl<const KEPT: usize> TileBlock<'_, KEPT> {
     }
 }
 
-/// What a coordinate adds to a distance, in vectors.
+/// The contribution of a coordinate to a distance, in vectors.
 pub(super) trait Term {
     fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s;
 }
@@ -248,7 +251,8 @@ impl Term for Absolute {
     }
 }
 
-/// What rows have beside numbers that are all there. Tables of numbers alone pay nothing for it.
+/// Features of rows beyond complete numeric columns. As a type parameter, they cost nothing for
+/// rows without them.
 pub(super) trait Extras {
     /// Whether there are categories.
     const LEVELS: bool;
@@ -275,7 +279,7 @@ impl Extras for Holed {
     const HOLES: bool = true;
 }
 
-/// All tiles of a block with all panels.
+/// Combines all tiles of a block with all panels.
 #[inline(always)]
 fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tiles, rows: Rows<'_>) {
     let d = tiles.dims;
@@ -305,7 +309,7 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
         let range = (group * together).min(full)..((group + 1) * together).min(full);
         let first = range.start * VECTORS;
         let some = &panels[range.start * d..range.end * d];
-        // The single vector goes with the last panels.
+        // The single vector is processed with the last panels.
         let last = if group + 1 == groups { last } else { &[] };
         let mut i = 0;
         let mut present = tiles.packed_present.tiles();
@@ -332,22 +336,22 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
 pub(super) struct Tile<'a, const R: usize> {
     /// `[column][row]`.
     pub numbers: &'a [[Value; R]],
-    /// `[column][row]`, where numbers are missing.
+    /// `[column][row]`, if values are missing.
     pub present: &'a [[Value; R]],
     /// `[row][category]`.
     pub codes: &'a [u32],
 }
 
-/// What is kept of the rows between groups of panels, a vector for each row.
+/// The smallest distances of the rows between groups of panels, one vector per row.
 struct Kept<'a, S: Simd> {
     least: &'a mut [S::f32s],
     least_at: &'a mut [S::f32s],
-    /// Empty where it is not asked for.
+    /// Empty unless requested.
     second: &'a mut [S::f32s],
 }
 
 impl<S: Simd> Kept<'_, S> {
-    /// From this row on.
+    /// The part from this row onwards.
     #[inline(always)]
     fn from(&mut self, row: usize) -> Kept<'_, S> {
         let at = row.min(self.second.len());
@@ -362,17 +366,17 @@ impl<S: Simd> Kept<'_, S> {
 struct TilePass<'a, S: Simd, const KEPT: usize> {
     simd: S,
     steps: &'a [Step],
-    /// Vectors of all landmarks.
+    /// Number of vectors of all landmarks.
     vectors: usize,
     sums: &'a mut [S::u32s],
-    /// `[level][vector]`, and the first level of each category.
+    /// `[level][vector]`, and the index of the first level of each category.
     tables: &'a [S::f32s],
     starts: &'a [usize],
 }
 
 impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
-    /// One tile of R rows with some panels and perhaps a single vector; `first` is the number of their
-    /// first vector.
+    /// Combines one tile of R rows with some panels and possibly a single vector. `first` is the
+    /// index of their first vector.
     #[inline(always)]
     fn tile<T: Term, X: Extras, const R: usize>(
         &mut self,
@@ -425,7 +429,8 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     }
 }
 
-/// Distances of R rows from V vectors of landmarks over numbers that are there, in the order of the columns.
+/// Distances of R rows from V vectors of landmarks, over the values that are present, in the order
+/// of the columns.
 #[inline(always)]
 pub(super) fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
     simd: S,
@@ -450,7 +455,7 @@ pub(super) fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: us
 }
 
 impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
-    /// Adds what the levels of the rows add, in the order of the categories.
+    /// Adds the contributions of the rows' levels, in the order of the categories.
     #[inline(always)]
     fn add_levels<const R: usize, const V: usize>(
         &self,
@@ -471,8 +476,8 @@ impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
     }
 }
 
-/// In each lane of each row the least distance, the first vector that had it, and where two are kept the
-/// second least.
+/// For each lane of each row: the smallest distance, the first vector with that distance, and the
+/// second smallest distance if two are kept.
 struct Best<S: Simd, const R: usize, const KEPT: usize> {
     d2: [S::f32s; R],
     at: [S::f32s; R],
@@ -497,7 +502,7 @@ impl<S: Simd, const R: usize, const KEPT: usize> Best<S, R, KEPT> {
     }
 }
 
-/// The nearest landmark over all lanes; the smallest index where several are as near.
+/// The nearest landmark over all lanes; the smallest index in case of ties.
 #[inline(always)]
 fn reduce_lanes<S: Simd, const KEPT: usize>(
     simd: S,
@@ -508,7 +513,7 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
     let (least, _) = S::as_simd_f32s(&tiles.least);
     let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);
-    // Indices are below 2²⁴, so singles hold them exactly.
+    // Indices are below 2²⁴, so an f32 holds them exactly.
     let width = simd.splat_f32s(S::F32_LANES as f32);
     let never = simd.splat_f32s(f32::INFINITY);
     let (second, _) = S::as_simd_f32s(&tiles.second);
@@ -520,7 +525,8 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
         nearest.distance.push(nearest_d2);
         nearest.index.push(first as u32);
         if KEPT == 2 {
-            // The lane of the nearest offers its second, every other lane its least.
+            // The lane of the nearest contributes its second smallest distance, every other lane
+            // its smallest.
             let chosen = simd.equal_f32s(index, simd.splat_f32s(first));
             let others = simd.select_f32s(chosen, second[i], *d2);
             nearest.second.push(simd.reduce_min_f32s(others));
@@ -528,12 +534,12 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
     }
 }
 
-/// Numbers of lanes, as many as the widest vectors have.
+/// Lane numbers, up to the width of the widest vectors.
 const LANES: [f32; 16] =
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
 impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
-    /// Kernel values of a tile at every rung, rounded to fixed point and summed over its rows.
+    /// Kernel values of a tile at every bandwidth, rounded to fixed point and summed over its rows.
     #[inline(always)]
     fn add<const R: usize, const V: usize>(&mut self, vector: usize, d2: &[[S::f32s; V]; R]) {
         let simd = self.simd;
@@ -652,7 +658,7 @@ mod tests {
             }
         }
 
-        /// The same with categories and with holes.
+        /// The same for categories and missing values.
         #[test]
         fn levels_and_holes_match_the_definition(
             d in 1usize..12,
@@ -696,7 +702,8 @@ mod tests {
                     expected[rung * m + j] += u;
                 }
             }
-            // Landmarks that fill the last vector are infinitely far in whatever is there.
+            // Padding landmarks are infinitely distant only if at least one value is present, or a
+            // level.
             let somewhere = |i: usize| !levels.is_empty() || present.is_empty()
                 || present[i * d..(i + 1) * d].iter().any(|p| p.to_bits() != 0);
             prop_assume!((0..n).all(somewhere));

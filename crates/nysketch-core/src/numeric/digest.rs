@@ -1,4 +1,4 @@
-//! Digests of bytes, as files and messages show them.
+//! Digests of bytes, as shown in files and messages.
 
 use sha2::{Digest, Sha256};
 
@@ -7,19 +7,19 @@ pub fn sha256(bytes: &[u8]) -> String {
     sha256_of(|take| take(bytes))
 }
 
-/// The same of bytes that come in parts.
+/// SHA-256, in lower-case hexadecimal, of bytes that arrive in parts.
 pub(crate) fn sha256_of(write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     let mut digest = Sha256::new();
     write(&mut |part| digest.update(part));
     hex(&digest.finalize())
 }
 
-/// Bytes in lower-case hexadecimal.
+/// Formats bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The bytes that a text has in hexadecimal, if it is just so many.
+/// Parses exactly `N` bytes in hexadecimal.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N {
         return None;
@@ -32,7 +32,7 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Whether a text is the SHA-256 of something, in lower-case hexadecimal.
+/// Whether a text has the form of a SHA-256 digest in lower-case hexadecimal.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -1,16 +1,16 @@
-//! Fixed point: how real numbers become integers whose sums are exact.
+//! Fixed point: converts real numbers to integers whose sums are exact.
 //!
-//! Integer addition is associative, commutative and invertible, so a sum of fixed-point values
-//! does not depend on the order, the split or the number of threads, and a term can be taken out
-//! again. Two kinds of value are summed:
+//! Integer addition is associative, commutative and invertible. A sum of fixed-point values
+//! therefore does not depend on the order, the split or the number of threads, and a term can be
+//! removed again. Two kinds of values are summed:
 //!
 //! * features in `[-1, 1]` (kernel values, cosines, sines), in units of 2⁻²³;
-//! * coordinates, `q = round(y · 2⁻ᵉ)` with a power-of-two unit `2ᵉ` for each column held in the
-//!   plan, `|q| ≤ 2⁴⁴`. Products of two coordinates are exact integers up to 2⁸⁸.
+//! * coordinates, `q = round(y · 2⁻ᵉ)` with `|q| ≤ 2⁴⁴`. The plan holds a power-of-two unit `2ᵉ`
+//!   for each column. Products of two coordinates are exact integers up to 2⁸⁸.
 //!
-//! With at most 2³⁸ rows (weights counted) every sum stays below 2¹²⁶ and fits 128 bits.
+//! With at most 2³⁸ rows (weights counted), every sum stays below 2¹²⁶ and fits in 128 bits.
 
-/// Units a feature of value 1 is worth: 2²³.
+/// Number of units in a feature of value 1: 2²³.
 pub const FEATURE_ONE: u32 = 1 << 23;
 
 /// Largest magnitude of a quantised coordinate: 2⁴⁴.
@@ -19,10 +19,10 @@ pub const COORDINATE_LIMIT: i64 = 1 << COORDINATE_BITS;
 /// log₂ of [`COORDINATE_LIMIT`].
 pub const COORDINATE_BITS: i32 = 44;
 
-/// Largest number of rows, weights counted, that a sketch may hold: 2³⁸ ≈ 2.7·10¹¹.
+/// Largest number of rows of a sketch, weights counted: 2³⁸ ≈ 2.7·10¹¹.
 pub const MAX_WEIGHT: i128 = 1 << 38;
 
-/// The value that a sum of features in units of 2⁻²³ stands for.
+/// Converts a sum of features in units of 2⁻²³ to its value.
 pub fn feature_value(sum: i128) -> f64 {
     sum as f64 / f64::from(FEATURE_ONE)
 }
@@ -33,24 +33,24 @@ pub fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// The value that a sum of quantised coordinates stands for, in units of `2^exponent`.
+/// Converts a sum of quantised coordinates in units of `2^exponent` to its value.
 pub fn coordinate_value(sum: i128, exponent: i32) -> f64 {
     sum as f64 * power_of_two(exponent)
 }
 
-/// `Σpq − Σp Σq / n`, in integers as far as they go, so that no digits are lost to cancellation;
-/// n > 0 and |Σp|, |Σq| ≤ n·2⁴⁴.
+/// `Σpq − Σp Σq / n`, computed in integers up to the last step, so that cancellation loses no
+/// digits. Requires n > 0 and |Σp|, |Σq| ≤ n·2⁴⁴.
 pub fn centred_sum(product: i128, p: i128, q: i128, n: i128) -> f64 {
     // p = an + b, q = cn + d: pq/n = aq + bc + bd/n, with |aq| ≤ 2¹²⁶, |bc| ≤ 2⁸² and |bd| ≤ 2⁷⁶.
     let (a, b) = (p / n, p % n);
     let (c, d) = (q / n, q % n);
-    // Of products that no rows have the difference may pass 2¹²⁷; that of others does not.
+    // The difference can exceed 2¹²⁷ only for sums that are not possible for any rows.
     let whole = product.saturating_sub(a * q + b * c + b * d / n);
     whole as f64 - (b * d % n) as f64 / n as f64
 }
 
-/// Whether rows of total weight n > 0 can have these sums: `n Σq² ≥ (Σq)²`, and both sums even or both odd, as
-/// q² and q are; |Σq| ≤ n·2⁴⁴.
+/// Whether rows of total weight n > 0 can have these sums: `n Σq² ≥ (Σq)²`, and Σq² and Σq are both
+/// even or both odd, because q² and q are. Requires |Σq| ≤ n·2⁴⁴.
 pub fn squares_possible(square: i128, sum: i128, n: i128) -> bool {
     // Σq = an + b: (Σq)²/n = a Σq + ab + b²/n, rounded up.
     let (a, b) = (sum / n, sum % n);
@@ -74,7 +74,8 @@ mod tests {
     }
 
     proptest! {
-        /// Sums of rows are possible; equal rows have the least squares, so that less is impossible.
+        /// Sums of rows are possible. Equal rows have the smallest sum of squares, so a smaller sum
+        /// is impossible.
         #[test]
         fn squares_of_rows(
             rows in prop::collection::vec((1i128..1000, -COORDINATE_LIMIT..=COORDINATE_LIMIT), 1..20),

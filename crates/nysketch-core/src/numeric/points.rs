@@ -1,5 +1,5 @@
-//! A set of points in the coordinates of a frame, row-major, single precision; and the same by column,
-//! so that what all of them have to do with one point is a loop over vectors.
+//! Sets of points in the coordinates of a frame, in single precision, stored by row or by column.
+//! Storage by column turns an operation on all points and one other point into a loop over vectors.
 
 use crate::numeric::simd::{Instructions, Work};
 
@@ -22,7 +22,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Row-major `data`; its length is a multiple of `dims`.
+    /// Points from row-major `data`, whose length must be a multiple of `dims`.
     #[doc(hidden)]
     pub fn new(dims: usize, data: Vec<f32>) -> Self {
         assert!(dims > 0 && data.len().is_multiple_of(dims), "points need whole rows");
@@ -39,7 +39,7 @@ impl Points {
         self.data.len() / self.dims
     }
 
-    /// Whether there are none.
+    /// Whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
@@ -49,17 +49,17 @@ impl Points {
         &self.data
     }
 
-    /// One point.
+    /// The coordinates of point `i`.
     pub fn row(&self, i: usize) -> &[f32] {
         &self.data[i * self.dims..(i + 1) * self.dims]
     }
 
-    /// All points.
+    /// Iterates over the points.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.data.chunks_exact(self.dims)
     }
 
-    /// The values themselves.
+    /// Returns the values without copying.
     pub(crate) fn into_data(self) -> Vec<f32> {
         self.data
     }
@@ -74,7 +74,7 @@ impl Points {
         Points { dims: self.dims, data }
     }
 
-    /// `‖a − b‖²` between two points, in double precision, as four sums side by side.
+    /// `‖a − b‖²` between two points, in double precision, accumulated in four parallel sums.
     #[inline]
     #[doc(hidden)]
     pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
@@ -99,13 +99,13 @@ pub struct PointColumns {
 }
 
 impl PointColumns {
-    /// The columns of some points.
+    /// Transposes points.
     pub fn new(points: &Points) -> Self {
         let rows: Vec<f64> = points.data.iter().map(|x| f64::from(*x)).collect();
         Self::of_rows(points.dims(), &rows)
     }
 
-    /// The columns of row-major points.
+    /// Transposes row-major points.
     pub fn of_rows(dims: usize, rows: &[f64]) -> Self {
         let n = rows.len() / dims;
         let data = (0..n * dims).map(|at| rows[at % n * dims + at / n]).collect();
@@ -117,12 +117,12 @@ impl PointColumns {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Every column.
+    /// Iterates over the columns.
     pub fn columns(&self) -> impl Iterator<Item = &[f64]> {
         self.data.chunks_exact(self.len.max(1))
     }
@@ -198,7 +198,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The same distances by column as pair by pair, up to the order of the sum.
+        /// Distances computed by column equal distances computed by pairs, up to the order of
+        /// summation.
         #[test]
         fn columns_give_the_distances_of_rows(
             d in 1usize..7,

@@ -1,13 +1,14 @@
-//! Which vector instructions run: one generic source serves AVX2, AVX-512, NEON and plain scalar code.
+//! Vector instruction sets: one generic source compiles to AVX2, AVX-512, NEON and plain scalar
+//! code.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Which instructions to use. All give the same bits.
+/// The instruction set to use. All sets give the same bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Instructions(Arch);
 
 impl Instructions {
-    /// The best this processor has.
+    /// The best instruction set of the CPU.
     pub fn best() -> Self {
         Instructions(Arch::new())
     }
@@ -17,7 +18,7 @@ impl Instructions {
         Instructions(Arch::Scalar)
     }
 
-    /// Every set this processor has, scalar first.
+    /// Every instruction set of the CPU, scalar first.
     pub fn all() -> Vec<Self> {
         #[allow(unused_mut, reason = "other processors have only these two")]
         let mut sets = vec![Arch::Scalar];
@@ -31,7 +32,7 @@ impl Instructions {
         sets.into_iter().map(Instructions).collect()
     }
 
-    /// Their name.
+    /// Name of the instruction set.
     pub fn name(self) -> &'static str {
         match self.lanes() {
             1 => "scalar",
@@ -41,7 +42,7 @@ impl Instructions {
         }
     }
 
-    /// Runs plain code compiled for these instructions.
+    /// Runs plain code compiled for this instruction set.
     pub fn run(self, work: impl Work) {
         struct Compiled<W>(W);
         impl<W: Work> WithSimd for Compiled<W> {
@@ -59,7 +60,7 @@ impl Instructions {
         self.0.dispatch(work)
     }
 
-    /// Single-precision numbers in a vector.
+    /// Number of single-precision values per vector.
     pub(crate) fn lanes(self) -> usize {
         struct Lanes;
         impl WithSimd for Lanes {
@@ -72,9 +73,9 @@ impl Instructions {
     }
 }
 
-/// Plain code that the compiler vectorises; `work` must be `#[inline(always)]` to be compiled for
-/// the instructions it runs with.
+/// Plain code that the compiler vectorises. `work` must be `#[inline(always)]`, so that it is
+/// compiled for the instruction set it runs with.
 pub trait Work {
-    /// Does it.
+    /// Performs the work.
     fn work(self);
 }

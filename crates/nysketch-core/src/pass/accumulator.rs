@@ -1,7 +1,7 @@
-//! What happens to a row: from a block of doubles to exact sums.
+//! From blocks of rows to exact sums, on one thread.
 //!
-//! The accumulator decides what becomes of invalid rows and turns weights into whole units; an
-//! [`Engine`] adds the rest to the sums. It is frozen into a [`Sketch`] before anything can read it.
+//! The accumulator handles invalid rows and converts weights to whole units; an [`Engine`] adds the
+//! rows to the sums. The sums can be read only after the accumulator is frozen into a [`Sketch`].
 
 use super::dealer::Dealer;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use nysketch_cuda::DeviceRows;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Sums in the making, of one thread.
+/// The incomplete sums of one thread.
 ///
 /// ```
 /// use nysketch_core::{Accumulator, Block, EngineKind, Invalid, PlanParams, Table, plan_for};
@@ -36,17 +36,17 @@ pub struct Accumulator {
     engine: Box<dyn Engine>,
     dealer: Option<Arc<Dealer>>,
     tally: Tally,
-    /// The fold that the engine's rows belong to.
+    /// The fold of the rows in the engine.
     fold: usize,
-    /// Weights of the rows at hand in whole units.
+    /// Weights of the current rows, in whole units.
     weights: Vec<u32>,
     losses: Losses,
     rounding: Rounding,
-    /// Rows that had to be brought into the bounds of a private plan.
+    /// Number of rows that were clipped to the bounds of a private plan.
     beyond: u64,
 }
 
-/// What is added up: the sums of each fold, or of all rows where there are none.
+/// The sums: of each fold, or of all rows if there are no folds.
 #[derive(Debug)]
 pub(super) struct Tally {
     folds: Vec<Sums>,
@@ -54,7 +54,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Sums of no rows.
     pub fn zero(plan: &Plan, dealer: Option<&Dealer>) -> Self {
         let folds = dealer.map_or(1, |d| d.rule.count());
         let counted = dealer.filter(|d| d.counts_witnesses()).and(plan.witness_rows());
@@ -64,7 +64,7 @@ impl Tally {
         }
     }
 
-    /// Adds what was added up elsewhere.
+    /// Adds sums from elsewhere.
     pub fn merge(&mut self, other: &Tally) {
         for (sums, others) in self.folds.iter_mut().zip(&other.folds) {
             sums.combine(others, i128::wrapping_add);
@@ -72,7 +72,7 @@ impl Tally {
         self.witnesses.combine(&other.witnesses, i128::wrapping_add);
     }
 
-    /// The sketch of the rows.
+    /// The sketch with these sums.
     pub fn into_sketch(mut self, plan: Arc<Plan>, dealer: Option<&Dealer>) -> Sketch {
         match dealer {
             None => Sketch::from_parts(plan, self.folds.remove(0)),
@@ -91,13 +91,13 @@ impl Accumulator {
         Accumulator::with(plan, engine, None)
     }
 
-    /// An empty accumulator of rows for a sketch, which deals them to its folds if it has some. Needs the witness rows of
-    /// the plan where rows are dealt by a key.
+    /// An empty accumulator for rows of a sketch, which assigns them to its folds if it has any. If
+    /// rows are assigned by a key, the plan's retained rows must be available.
     pub fn of(sketch: &Sketch, engine: EngineKind) -> Result<Self> {
         Ok(Accumulator::with(sketch.plan().clone(), engine, Dealer::new(sketch)?))
     }
 
-    /// An empty accumulator of rows that are dealt to folds in this way.
+    /// An empty accumulator that assigns rows to folds with `dealer`.
     pub(super) fn with(plan: Arc<Plan>, engine: EngineKind, dealer: Option<Arc<Dealer>>) -> Self {
         Accumulator {
             engine: engine.start(&plan),
@@ -112,19 +112,20 @@ impl Accumulator {
         }
     }
 
-    /// Rows so far that had to be brought into the bounds of a private plan.
+    /// Number of rows clipped to the bounds of a private plan so far.
     pub(super) fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// What rounding the weights of the rows so far has changed.
+    /// Effect of rounding the weights of the rows so far.
     pub fn rounding(&self) -> Rounding {
         self.rounding
     }
 
-    /// Adds the rows of a block. On an error the accumulator must not be used further.
+    /// Adds the rows of a block. After an error, the accumulator must not be used any more.
     ///
-    /// Refused where the plan protects people: which of their rows count is known only where all are read.
+    /// Fails if the plan protects people: a plan limits the rows per person, which is possible only
+    /// when all rows are read.
     pub fn push(&mut self, block: &Block, invalid: Invalid) -> Result<()> {
         if let Some(people) = self.plan.people() {
             let expected = format!("sketched whole, since the plan protects {people}");
@@ -141,13 +142,13 @@ impl Accumulator {
         invalid: Invalid,
     ) -> Result<()> {
         self.check(block)?;
-        // An error would tell the world that there is such a row.
+        // An error would reveal that such a row exists.
         let invalid = if self.plan.private.is_some() { Invalid::Skip } else { invalid };
         let Some(dealer) = self.dealer.clone() else {
             return rows.into_iter().try_for_each(|rows| self.push_valid(block, rows, invalid));
         };
         let dealt = dealer.deal(block, rows.flatten(), &mut self.tally.witnesses)?;
-        // Side by side, rows of a fold go through the engine together.
+        // Sorts the rows by fold, so that rows of a fold go through the engine together.
         let sorted = block.select(dealt.iter().map(|(_, i)| *i));
         let number = |row: u64| block.first_row + dealt[(row - block.first_row) as usize].1 as u64;
         let (mut first, mut start) = (FirstError::default(), 0);
@@ -161,7 +162,7 @@ impl Accumulator {
         first.into_result()
     }
 
-    /// Adds to another fold from now on.
+    /// Switches to the sums of another fold.
     fn turn_to(&mut self, fold: usize) -> Result<()> {
         if fold != self.fold {
             self.engine.finish(&mut self.tally.folds[self.fold])?;
@@ -170,16 +171,17 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The sums that rows are added to.
+    /// The sums of the current fold.
     fn sums(&mut self) -> &mut Sums {
         &mut self.tally.folds[self.fold]
     }
 
-    /// Adds rows that are in the memory of a GPU, which the engine must work on, and waits until they are added. Where the
-    /// plan asks for weights there is one for each row. `first_row` is the number of the first, for messages. On an error
-    /// the accumulator must not be used further.
+    /// Adds rows in the memory of a GPU and waits until they are added. The engine must run on that
+    /// GPU. If the plan has weights, `weights` holds one per row. `first_row` is the number of the
+    /// first row, for messages. After an error, the accumulator must not be used any more.
     ///
-    /// Refused where a plan makes columns of others, has categories or protects people, and where rows are dealt to folds.
+    /// Fails if the plan transforms columns, has categories or protects people, or if the sketch
+    /// has folds.
     pub fn push_on_device(
         &mut self,
         rows: &DeviceRows,
@@ -239,7 +241,7 @@ impl Accumulator {
         self.losses.merge(&Losses::from_counts(outcome.skipped, outcome.by_column));
         let mut skipped = outcome.skipped;
         for row in without_weight {
-            // Where its values are invalid, too, it has been counted.
+            // A row with invalid values has been counted already.
             let values = self.engine.row_on_device(rows, row)?;
             let alone = Block { values, columns: plan.dims(), ..block.clone() };
             if self.is_valid(&alone, 0) {
@@ -253,7 +255,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Refuses a block that is not one of the plan's.
+    /// Refuses a block that does not match the plan.
     fn check(&self, block: &Block) -> Result<()> {
         if self.plan.weighting.is_some() && block.weights.len() != block.len() {
             let expected = "one weight per row, as the plan asks for";
@@ -262,7 +264,7 @@ impl Accumulator {
         self.check_codes(block)
     }
 
-    /// Adds consecutive rows of a block that was checked.
+    /// Adds consecutive rows of a checked block.
     fn push_valid(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
         if let Some(private) = &self.plan.private {
             let d = self.plan.dims();
@@ -275,7 +277,7 @@ impl Accumulator {
         }
     }
 
-    /// Refuses levels that the plan does not have.
+    /// Refuses codes that are not levels of the plan.
     fn check_codes(&self, block: &Block) -> Result<()> {
         let categories = self.plan.categories();
         let c = categories.len();
@@ -288,7 +290,7 @@ impl Accumulator {
         Err(Error::parameter("codes", "levels of the plan's categories", "others"))
     }
 
-    /// Adds rows between those whose weight is invalid.
+    /// Adds weighted rows in runs between rows with invalid weights.
     fn push_weighted(
         &mut self,
         weighting: &Weighting,
@@ -306,8 +308,8 @@ impl Accumulator {
                     self.weights.push(units);
                 }
                 refused => {
-                    // An invalid row before this one is the error to report, and an invalid value of
-                    // this one before its weight.
+                    // An invalid row before this one is reported first, and an invalid value of
+                    // this row before its weight.
                     self.push_run(block, start..i, invalid)?;
                     if self.is_valid(block, i) {
                         refused?;
@@ -331,7 +333,7 @@ impl Accumulator {
             true => weights[..rows].iter().map(|w| i128::from(*w)).sum(),
             false => rows as i128,
         };
-        // Before any of them is added: sums of more rows might overflow.
+        // Checked before any row is added, because the sums of more rows might overflow.
         let weight = weight_of(&self.weights, rows.len());
         self.sums().check_room(weight)?;
         let mut at = rows.start;
@@ -355,12 +357,13 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Counts a row that is left out: for its invalid values, or else for its weight.
+    /// Counts a skipped row: under its invalid values, or otherwise under its weight.
     fn skip(&mut self, block: &Block, row: usize) {
         let d = self.plan.dims();
         let values = &block.values[row * d..(row + 1) * d];
         let mut invalid: Vec<usize> = self.plan.frame.all_invalid(values).collect();
-        // Where numbers may be missing, they are to blame only if nothing else is.
+        // If the plan allows missing values, they count only if the row has no other invalid
+        // values.
         if self.plan.is_partial() && invalid.iter().any(|j| !values[*j].is_nan()) {
             invalid.retain(|j| !values[*j].is_nan());
         }
@@ -373,7 +376,7 @@ impl Accumulator {
         self.first_invalid(block, row).is_none() && !self.lacks_too_much(block, row)
     }
 
-    /// The first column whose value is not valid; a missing one is where the plan allows for it.
+    /// The first column with an invalid value. A missing value is valid if the plan allows it.
     fn first_invalid(&self, block: &Block, row: usize) -> Option<usize> {
         let d = self.plan.dims();
         let values = &block.values[row * d..(row + 1) * d];
@@ -381,7 +384,8 @@ impl Accumulator {
         self.plan.frame.all_invalid(values).find(|j| !missing(j))
     }
 
-    /// Whether a row of a plan that allows for missing values has too few: such rows are skipped and counted.
+    /// Whether a row has too few values, in a plan that allows missing values. Such rows are always
+    /// skipped and counted.
     fn lacks_too_much(&self, block: &Block, row: usize) -> bool {
         self.plan.is_partial() && self.first_invalid(block, row).is_none() && {
             let (d, c) = (self.plan.dims(), self.plan.categories().len());
@@ -399,31 +403,31 @@ impl Accumulator {
         frame.invalid(at, j, values[j])
     }
 
-    /// Puts other sums in the place of those so far.
+    /// Exchanges the sums with others.
     pub(super) fn swap_tally(&mut self, tally: &mut Tally) -> Result<()> {
         self.engine.finish(&mut self.tally.folds[self.fold])?;
         std::mem::swap(&mut self.tally, tally);
         Ok(())
     }
 
-    /// The rows skipped so far, and the columns that cost them; the weight comes after the last column.
+    /// Numbers of rows skipped so far, in total and per column. The weight follows the last column.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The sketch of the rows pushed.
+    /// The sketch of all rows added.
     pub fn freeze(mut self) -> Result<Sketch> {
         self.engine.finish(&mut self.tally.folds[self.fold])?;
         Ok(self.tally.into_sketch(self.plan, self.dealer.as_deref()))
     }
 }
 
-/// The error of the first row that has one, where rows are not added in their order.
+/// The error of the first invalid row, for rows that are added out of order.
 #[derive(Debug, Default)]
 pub(super) struct FirstError(Option<Error>);
 
 impl FirstError {
-    /// Keeps an error if its row comes before that of the one so far.
+    /// Keeps an error if its row comes before that of the kept error.
     pub fn keep(&mut self, result: Result<()>) {
         let row = |error: &Error| error.row().unwrap_or(u64::MAX);
         if let Err(error) = result
@@ -433,7 +437,7 @@ impl FirstError {
         }
     }
 
-    /// What was kept.
+    /// Returns the kept error.
     pub fn into_result(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }

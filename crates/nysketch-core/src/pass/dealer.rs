@@ -1,4 +1,4 @@
-//! Dealing the rows of a block to folds.
+//! The assignment of the rows of a block to folds.
 
 use crate::error::Result;
 use crate::plan::Plan;
@@ -8,21 +8,22 @@ use crate::sketch::folds::{FoldRule, WitnessFolds, by_hash, content_hash, text_h
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Says which fold a row is in. All threads share one.
+/// Assigns rows to folds. Shared by all threads.
 #[derive(Debug)]
 pub(super) struct Dealer {
     pub rule: FoldRule,
     plan: Arc<Plan>,
-    /// Where rows that equal a witness are counted: the witnesses by their hash.
+    /// Indices of the retained rows with each content hash, if rows that equal a retained row are
+    /// counted.
     witnesses: HashMap<u64, Vec<u32>>,
 }
 
 impl Dealer {
-    /// For the rows of a sketch; `None` where it has no folds.
+    /// A dealer for the rows of a sketch; `None` if it has no folds.
     pub fn new(sketch: &Sketch) -> Result<Option<Arc<Self>>> {
         let Some(folds) = sketch.folds() else { return Ok(None) };
         let (rule, plan) = (folds.rule().clone(), sketch.plan().clone());
-        // Witness rows that the sketch was made with may be elsewhere now.
+        // The plan's retained rows may have been removed since the sketch was started.
         rule.check(&plan)?;
         let witnesses = match folds.witness_counts() {
             Some(_) => by_hash(&plan),
@@ -31,12 +32,13 @@ impl Dealer {
         Ok(Some(Arc::new(Dealer { rule, plan, witnesses })))
     }
 
-    /// Whether rows that equal a witness are counted.
+    /// Whether rows that equal a retained row are counted.
     pub fn counts_witnesses(&self) -> bool {
         !self.witnesses.is_empty()
     }
 
-    /// Fold and place of some rows of a block, by fold. Rows that equal a witness are counted.
+    /// Fold and index of the given rows of a block, sorted by fold. Counts rows that equal a
+    /// retained row in `seen`.
     pub fn deal(
         &self,
         block: &Block,
@@ -68,7 +70,7 @@ impl Dealer {
             }
             dealt.push((fold, i));
         }
-        // Rows of a fold stay in their order.
+        // Rows of a fold keep their order.
         dealt.sort_unstable();
         Ok(dealt)
     }

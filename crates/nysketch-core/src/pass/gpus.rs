@@ -1,7 +1,7 @@
 //! The two nearest points of every row, found by GPUs.
 //!
-//! A GPU gives the bits of the [tiles](crate::kernel::tile), and is compared with them before it is trusted. So where one
-//! fails later on, this machine's processors can take over, and nothing but the time shows it.
+//! A GPU gives the same bits as the [tiles](crate::kernel::tile), and is tested against them before
+//! it is used. If a GPU fails later, the CPU can therefore take over without changing the result.
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -14,24 +14,24 @@ use nysketch_cuda::{Device, DeviceError, Ranking};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Operations, about, and rows that a GPU is tried with.
+/// Approximate number of operations and of rows in the test of a GPU.
 const TRIED: usize = 1 << 24;
 const TRIED_ROWS: usize = 300;
-/// Batches of rows that are handed over together, so that copying one overlaps with the work on another.
+/// Number of batches submitted together, so that copying one overlaps with processing another.
 const BATCHES: usize = 4;
 
-/// GPUs that have some points.
+/// GPUs that hold a set of points.
 #[derive(Debug)]
 pub struct Gpus {
     rankings: Vec<Ranking>,
-    /// Blocks of rows so far: GPUs take turns.
+    /// Number of row blocks so far. GPUs take turns.
     turn: AtomicUsize,
-    /// Why the first that failed did.
+    /// The error of the first GPU that failed.
     failed: OnceLock<DeviceError>,
 }
 
 impl Gpus {
-    /// Brings points to the GPU of this number, or to all of them, and tries it.
+    /// Copies points to the GPU with this number, or to all GPUs, and tests it.
     pub fn new(points: &Points, ordinal: Option<usize>) -> Result<Self> {
         let rankings = on_each(ordinal, |ordinal| {
             let ranking = Ranking::new(Device::open(ordinal)?, points.data(), points.dims())?;
@@ -43,25 +43,25 @@ impl Gpus {
         Ok(Gpus { rankings, turn: AtomicUsize::new(0), failed: OnceLock::new() })
     }
 
-    /// How many rows are best handed over together.
+    /// Best number of rows to submit together.
     pub fn rows(&self) -> usize {
         BATCHES * self.rankings[0].rows()
     }
 
-    /// Finds the two nearest points of every row. Once a GPU has failed, none is asked any more.
+    /// Finds the two nearest points of every row. Once a GPU has failed, no GPU is used any more.
     pub fn nearest(&self, z: &[f32], nearest: &mut Nearest) -> Result<()> {
         if let Some(error) = self.failed.get() {
             return Err(error.clone().into());
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         rank(&self.rankings[turn % self.rankings.len()], z, nearest).map_err(|error| {
-            // Another may have failed meanwhile.
+            // Another GPU may have failed in the meantime.
             self.failed.get_or_init(|| error.clone());
             error.into()
         })
     }
 
-    /// What to say once a GPU has failed.
+    /// A note for the user, once a GPU has failed.
     pub fn remark(&self) -> Option<String> {
         let failed = self.failed.get();
         failed
@@ -78,7 +78,7 @@ fn rank(ranking: &Ranking, z: &[f32], nearest: &mut Nearest) -> nysketch_cuda::R
     })
 }
 
-/// Whether a GPU gives the bits of the tiles, for rows near points, between them, and beyond.
+/// Whether a GPU gives the bits of the tiles, for rows near points, between them, and beyond them.
 fn ranks_as_defined(points: &Points, ranking: &Ranking) -> Result<bool> {
     let (d, m) = (points.dims(), points.len());
     let rows = (TRIED / (d * m)).clamp(2, TRIED_ROWS);

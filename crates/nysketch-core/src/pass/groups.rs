@@ -1,8 +1,8 @@
-//! One sketch for each value of a column, from one pass.
+//! One sketch for each value of a column, in one pass.
 //!
-//! The rows of a block are sorted by group, and the sums of a group change hands once per block: a
-//! thread takes them, adds its rows, and puts them back. Where another thread has them it starts
-//! anew and the two are added up. So memory is groups × folds × [`Sums`], whatever the number of threads.
+//! The rows of a block are sorted by group, and a thread owns the sums of a group only while it
+//! adds the rows of one block. If another thread owns them, the thread starts new sums, and the two
+//! are added later. Memory is therefore groups × folds × [`Sums`], for any number of threads.
 
 use super::accumulator::{Accumulator, FirstError, Tally};
 use super::dealer::Dealer;
@@ -18,7 +18,7 @@ use crate::sums::Sums;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// One sketch per group, all of the same plan.
+/// One sketch per group, all with the same plan.
 ///
 /// ```
 /// use nysketch_core::{GroupParams, Groups, PlanParams, SketchParams, Table, plan_for};
@@ -37,22 +37,23 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Groups {
-    /// By the text of the group.
+    /// Sketches by the text of the group.
     pub sketches: BTreeMap<Arc<str>, Sketch>,
-    /// Rows left out because the column of groups is missing in them.
+    /// Number of rows skipped because their group is missing.
     pub without_group: u64,
-    /// Rows read, with those that were left out.
+    /// Number of rows read, including skipped rows.
     pub read: u64,
-    /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
+    /// Numbers of rows skipped as invalid, in total and per column. The weight follows the last
+    /// column.
     pub losses: Losses,
-    /// What rounding the weights of all rows has changed.
+    /// Effect of rounding the weights of all rows.
     pub rounding: Rounding,
 }
 
-/// Groups that [`GroupParams::new`] allows.
+/// Default limit on the number of groups.
 pub const DEFAULT_GROUPS: usize = 1000;
 
-/// How to group.
+/// Parameters of grouping.
 ///
 /// ```
 /// let by = nysketch_core::GroupParams::new("country").limit(300);
@@ -61,28 +62,28 @@ pub const DEFAULT_GROUPS: usize = 1000;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct GroupParams<'a> {
-    /// Name of the column that comes as the blocks' keys, for messages.
+    /// Name of the column in the blocks' keys, for messages.
     pub column: &'a str,
-    /// Most groups.
+    /// Largest allowed number of groups.
     pub limit: usize,
-    /// Folds of each group, by the content of its rows; none where `None`.
+    /// Number of folds of each group, assigned by the content of rows; `None` for no folds.
     pub folds: Option<u32>,
 }
 
 impl<'a> GroupParams<'a> {
-    /// By this column, with at most [`DEFAULT_GROUPS`] groups.
+    /// Groups by this column, with at most [`DEFAULT_GROUPS`] groups.
     pub fn new(column: &'a str) -> Self {
         GroupParams { column, limit: DEFAULT_GROUPS, folds: None }
     }
 
-    /// With at most so many groups.
+    /// Sets the largest allowed number of groups.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// With so many folds in each group, by the content of rows.
+    /// Sets the number of folds of each group, assigned by the content of rows.
     #[must_use]
     pub fn folds(mut self, folds: impl Into<Option<u32>>) -> Self {
         self.folds = folds.into();
@@ -91,7 +92,7 @@ impl<'a> GroupParams<'a> {
 }
 
 impl Groups {
-    /// Reads the source once; its blocks carry the group of each row as keys.
+    /// Reads the source once. The keys of its blocks are the groups of the rows.
     pub fn of(
         plan: &Arc<Plan>,
         source: &dyn RowSource,
@@ -139,25 +140,25 @@ impl Groups {
         Ok(Groups { sketches, without_group, read, losses, rounding })
     }
 
-    /// Bytes of memory that a group takes.
+    /// Memory per group, in bytes.
     pub fn bytes_each(plan: &Plan, group: GroupParams<'_>) -> usize {
         Sums::bytes(plan) * group.folds.unwrap_or(1) as usize
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Shared<'a> {
     group: GroupParams<'a>,
     invalid: Invalid,
-    /// Makes the sums of no rows.
+    /// Creates sums of no rows.
     new: &'a (dyn Fn() -> Tally + Sync),
-    /// `None` while a thread has the sums.
+    /// `None` while a thread owns the sums.
     tallies: Mutex<HashMap<Arc<str>, Option<Tally>>>,
 }
 
 impl Shared<'_> {
-    /// Adds the rows of a block and returns how many have no group. The error of the first bad row
-    /// is reported, whatever its group.
+    /// Adds the rows of a block and returns the number of rows without a group. Reports the error
+    /// of the first invalid row, in any group.
     fn push(&self, accumulator: &mut Accumulator, block: &Block) -> Result<u64> {
         block.check_keys()?;
         let mut rows: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
@@ -221,7 +222,7 @@ mod tests {
     use crate::planning::{PlanParams, make_plan};
     use crate::rows::Table;
 
-    /// Row i belongs to group i·i mod 7, and to none where that is 4.
+    /// Row i belongs to group i·i mod 7, and has no group if that is 4.
     fn key(i: u64) -> Option<Arc<str>> {
         (i * i % 7 != 4).then(|| Arc::from((i * i % 7).to_string()))
     }

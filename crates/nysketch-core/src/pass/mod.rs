@@ -1,11 +1,11 @@
-//! Making sketches: rows in, sums out.
+//! Sketching: adds rows to sums.
 //!
-//! * [`Accumulator`]: the sums of one thread in the making;
-//! * [`Run`]: one pass over a source, which can be interrupted and taken up again;
-//! * [`Groups`]: one sketch for each value of a column, from one pass.
+//! * [`Accumulator`]: the sums of one thread;
+//! * [`Run`]: one pass over a source, which can be interrupted and resumed;
+//! * [`Groups`]: one sketch for each value of a column, in one pass.
 //!
-//! Where a sketch keeps folds, the rows of each block are dealt to them before they are added. Where a plan protects people, a
-//! first reading finds which of their rows count.
+//! If a sketch has folds, the rows of each block are assigned to them before they are added. If a
+//! plan protects people, a first reading selects at most a fixed number of rows per person.
 
 mod accumulator;
 mod dealer;

@@ -1,9 +1,10 @@
-//! At most so many rows of each person.
+//! Limits the number of rows per person.
 //!
-//! A first reading finds, for each person, the hashes of the rows that count: the smallest. What counts of one person depends on
-//! that person's rows alone, whatever their order and whoever else is there, so that adding or removing a person changes no
-//! more than that person's rows. Rows with the same hash are equal, or else somebody has found a collision of SHA-256: it does
-//! not matter which of them count.
+//! A first reading finds, for each person, the smallest hashes of their rows. Only the rows with
+//! these hashes are sketched. The selection for one person depends on that person's rows alone, in
+//! any order and with any other people, so adding or removing a person changes only that person's
+//! contribution. Rows with the same hash are equal (unless SHA-256 has a collision), so it does not
+//! matter which of them are selected.
 
 use crate::error::Result;
 use crate::plan::Plan;
@@ -15,30 +16,31 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Which rows of a source count.
+/// The selected rows of a source.
 #[derive(Debug)]
 pub(super) struct Quota {
     plan: Arc<Plan>,
-    /// What persons with more rows than count may have.
+    /// Limits of the people with more rows than allowed.
     limits: HashMap<Arc<str>, Limit>,
     left_out: AtomicU64,
     without: AtomicU64,
 }
 
-/// The rows of one person that count.
+/// The selected rows of one person.
 #[derive(Debug)]
 struct Limit {
-    /// The largest hash that counts.
+    /// The largest selected hash.
     hash: u128,
-    /// How many rows of that hash still count: equal rows, of which it does not matter which.
+    /// Number of rows with that hash that may still be selected.
     ties: Mutex<u64>,
 }
 
-/// The smallest hashes of each person, at most so many, the largest on top.
+/// The smallest hashes of each person, up to a fixed number, with the largest on top.
 type Smallest = HashMap<Arc<str>, BinaryHeap<u128>>;
 
 impl Quota {
-    /// Reads all rows of a source, as the plan sees it, once.
+    /// Reads all rows of a source, in the columns of the plan, once. `None` if the plan does not
+    /// protect people.
     pub fn new(
         plan: &Arc<Plan>,
         source: &dyn RowSource,
@@ -52,7 +54,7 @@ impl Quota {
             block.check_keys()?;
             let mut hashes = Hashes::new(plan, private);
             for (i, key) in block.keys.iter().enumerate() {
-                // One more than count tells that there are more.
+                // One more hash than allowed shows that the person has more rows.
                 if let (Some(key), Some(hash)) = (key, hashes.of(block, i)) {
                     keep(found, key, [hash], most + 1);
                 }
@@ -81,7 +83,7 @@ impl Quota {
         }))
     }
 
-    /// The rows of a block that count. Each row of the source must be asked for once.
+    /// The selected rows of a block. Must be called exactly once for each row of the source.
     pub fn rows(&self, block: &Block) -> Result<Vec<Range<usize>>> {
         block.check_keys()?;
         let (private, _) = people(&self.plan).expect("a quota is of a plan that protects people");
@@ -92,7 +94,7 @@ impl Quota {
                 self.without.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            // Invalid rows are no matter of persons.
+            // Invalid rows pass, because the accumulator skips them.
             let limit = self.limits.get(key);
             let limited = limit.and_then(|limit| Some(limit.takes(hashes.of(block, i)?)));
             let counts = limited.unwrap_or(true);
@@ -105,7 +107,8 @@ impl Quota {
         Ok(rows)
     }
 
-    /// Rows that did not count since their person has more, and rows that say no person.
+    /// Number of rows dropped because their person has more rows than allowed, and number of rows
+    /// without a person.
     pub fn uncounted(&self) -> (u64, u64) {
         (self.left_out.load(Ordering::Relaxed), self.without.load(Ordering::Relaxed))
     }
@@ -123,12 +126,12 @@ impl Limit {
     }
 }
 
-/// Who a plan protects, where that is not a single row.
+/// The people that a plan protects; `None` if it protects single rows.
 fn people(plan: &Plan) -> Option<(&Private, &People)> {
     plan.private.as_ref().zip(plan.people())
 }
 
-/// Adds hashes to those of a person, and keeps the smallest.
+/// Adds hashes to those of a person and keeps the smallest.
 fn keep(found: &mut Smallest, key: &Arc<str>, hashes: impl IntoIterator<Item = u128>, most: usize) {
     let kept = match found.get_mut(key) {
         Some(kept) => kept,
@@ -145,7 +148,7 @@ fn keep(found: &mut Smallest, key: &Arc<str>, hashes: impl IntoIterator<Item = u
     }
 }
 
-/// Hashes of rows as they count: within the bounds.
+/// Computes hashes of rows after clipping them to the bounds.
 struct Hashes<'a> {
     plan: &'a Plan,
     private: &'a Private,
@@ -157,8 +160,8 @@ impl<'a> Hashes<'a> {
         Hashes { plan, private, bounded: Vec::new() }
     }
 
-    /// The hash of a row of a block; `None` where it is invalid. As FORMAT.md defines it: the first half of the SHA-256 of its
-    /// numbers, as a big-endian integer.
+    /// The hash of a row of a block, or `None` if the row is invalid. As FORMAT.md defines it: the
+    /// first half of the SHA-256 of its numbers, as a big-endian integer.
     fn of(&mut self, block: &Block, row: usize) -> Option<u128> {
         let d = self.plan.dims();
         let values = &block.values[row * d..(row + 1) * d];

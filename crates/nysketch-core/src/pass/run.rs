@@ -1,4 +1,4 @@
-//! One pass over a source, which can be interrupted and taken up again.
+//! One pass over a source, which can be interrupted and resumed.
 
 use super::accumulator::Accumulator;
 use super::dealer::Dealer;
@@ -14,7 +14,7 @@ use crate::sketch::folds::FoldRule;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How to run the pass. None of it changes the sketch.
+/// Parameters of the pass. They do not affect the sketch.
 ///
 /// ```
 /// let params = nysketch_core::SketchParams::default().threads(4);
@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct SketchParams {
-    /// Threads to use.
+    /// Number of threads.
     pub threads: usize,
-    /// What to do with invalid rows.
+    /// Treatment of invalid rows.
     pub invalid: Invalid,
-    /// What brings the rows into the sums.
+    /// The engine that adds rows to the sums.
     pub engine: EngineKind,
 }
 
@@ -38,21 +38,21 @@ impl Default for SketchParams {
 }
 
 impl SketchParams {
-    /// On so many threads.
+    /// Sets the number of threads.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// With invalid rows treated in this way.
+    /// Sets the treatment of invalid rows.
     #[must_use]
     pub fn invalid(mut self, invalid: Invalid) -> Self {
         self.invalid = invalid;
         self
     }
 
-    /// With this engine.
+    /// Sets the engine.
     #[must_use]
     pub fn engine(mut self, engine: EngineKind) -> Self {
         self.engine = engine;
@@ -61,7 +61,7 @@ impl SketchParams {
 }
 
 impl Sketch {
-    /// Reads the source once and sketches it.
+    /// Sketches a source in one reading.
     pub fn of(
         plan: &Arc<Plan>,
         source: &dyn RowSource,
@@ -73,8 +73,8 @@ impl Sketch {
         Ok(run.into_sketch())
     }
 
-    /// Reads the source once and sketches it, with the sums of folds. Where rows are dealt by a key, the blocks of the
-    /// source carry it.
+    /// Sketches a source in one reading, with folds. If rows are assigned by a key, the keys of the
+    /// source's blocks must hold it.
     pub fn of_folds(
         plan: &Arc<Plan>,
         rule: &FoldRule,
@@ -89,8 +89,8 @@ impl Sketch {
     }
 }
 
-/// A sketch in the making and the rows that are in it. Sums are exact, so a run that is taken up
-/// again ends with the bytes of one that never stopped.
+/// An incomplete sketch and the positions of its rows. Sums are exact, so a resumed run gives the
+/// same bytes as an uninterrupted one.
 ///
 /// ```
 /// use nysketch_core::{Error, PlanParams, Run, Sketch, SketchParams, Table, plan_for};
@@ -101,7 +101,7 @@ impl Sketch {
 /// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20))?.0);
 /// let params = SketchParams::default();
 ///
-/// // Saved after every part, and stopped at the third.
+/// // Save after every part, and stop at the third.
 /// let (mut saved, mut times) = (Run::new(plan.clone()), 0);
 /// let stopped = Run::new(plan.clone()).finish_saving(&table, params, &(), Duration::ZERO, |run| {
 ///     saved = run.clone();
@@ -110,7 +110,7 @@ impl Sketch {
 /// });
 /// assert!(stopped.is_err() && saved.done().len() == 300);
 ///
-/// // Another process goes on from what was saved: a sketch and the rows in it.
+/// // Another process continues from the saved state: a sketch and the positions of its rows.
 /// let mut run = Run::resume(saved.sketch().clone(), saved.done().clone());
 /// run.finish(&table, params, &())?;
 /// let whole = Sketch::of(&plan, &table, params, &())?;
@@ -129,12 +129,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// Before the first row.
+    /// A run that has read no rows.
     pub fn new(plan: Arc<Plan>) -> Self {
         Run::resume(Sketch::empty(plan), RowSet::default())
     }
 
-    /// Where an earlier run has come to; from [`Sketch::empty_folds`], a run that keeps folds.
+    /// Resumes an earlier run. To keep folds, start with [`Sketch::empty_folds`].
     pub fn resume(sketch: Sketch, done: RowSet) -> Self {
         Run {
             sketch,
@@ -146,7 +146,7 @@ impl Run {
         }
     }
 
-    /// With what the earlier run had skipped.
+    /// Adds the losses of the interrupted run.
     #[must_use]
     pub fn with_losses(mut self, losses: Losses) -> Self {
         self.losses = losses;
@@ -163,39 +163,40 @@ impl Run {
         self.sketch
     }
 
-    /// The rows that this run has skipped, and the columns that cost them; the weight comes after the last
+    /// Numbers of rows skipped by this run, in total and per column. The weight follows the last
     /// column.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The rows in it.
+    /// Positions of the rows so far.
     pub fn done(&self) -> &RowSet {
         &self.done
     }
 
-    /// Where the plan protects people: rows that did not count since their person has more, and rows that say no person.
+    /// For a plan that protects people: the number of rows dropped because their person has more
+    /// rows than allowed, and the number of rows without a person.
     pub fn uncounted(&self) -> (u64, u64) {
         self.uncounted
     }
 
-    /// Where the plan is private: rows that had to be brought into its bounds.
+    /// Number of rows clipped to the bounds of a private plan.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// What rounding the weights of the rows read by this run has changed.
+    /// Effect of rounding the weights of the rows read by this run.
     pub fn rounding(&self) -> Rounding {
         self.rounding
     }
 
-    /// A remark for people where that matters.
+    /// A note for the user if the effect of rounding is large enough to matter.
     pub fn rounding_note(&self) -> Option<String> {
         self.sketch.plan().weighting.as_ref().and_then(|w| self.rounding.note(w))
     }
 
-    /// Reads all rows that are left. Where the plan protects people, all rows are read twice, and their blocks carry whose
-    /// they are as keys.
+    /// Reads all remaining rows. If the plan protects people, all rows are read twice, and the keys
+    /// of their blocks must identify the people.
     pub fn finish(
         &mut self,
         source: &dyn RowSource,
@@ -205,7 +206,7 @@ impl Run {
         self.finish_saving(source, params, progress, Duration::MAX, |_| Ok(()))
     }
 
-    /// Reads all rows that are left and calls `save` about every so often and before it returns.
+    /// Reads all remaining rows. Calls `save` about once per interval `every` and before returning.
     pub fn finish_saving(
         &mut self,
         source: &dyn RowSource,
@@ -227,7 +228,8 @@ impl Run {
                 &mut *stream,
                 params.threads,
                 if saving { &uncancelled } else { progress },
-                // Where it can be saved, what is on the way when the user stops the run is kept.
+                // If the run can be saved, a cancellation pauses it, so that blocks in progress are
+                // completed.
                 &|| start.elapsed() >= every || (saving && progress.cancelled()),
                 || Accumulator::with(plan.clone(), params.engine, dealer.clone()),
                 |accumulator, block| match &quota {
@@ -238,7 +240,8 @@ impl Run {
                     }
                 },
             )?;
-            // All of them, before any counts: a GPU may fail to the last, and what is merged must be in `done`.
+            // All accumulators are frozen before any is merged: the last one may fail on a GPU, and
+            // merged rows must be in `done`.
             let parts = stretch.states.into_iter().map(|accumulator| {
                 let (losses, rounding) = (accumulator.losses().clone(), accumulator.rounding());
                 Ok((losses, rounding, accumulator.beyond(), accumulator.freeze()?))
@@ -261,7 +264,7 @@ impl Run {
         }
     }
 
-    /// Which rows count, where the plan protects people.
+    /// Selects the rows to sketch, if the plan protects people.
     fn quota(
         &mut self,
         source: &View<'_>,
@@ -270,7 +273,7 @@ impl Run {
     ) -> Result<Option<Quota>> {
         let plan = self.sketch.plan().clone();
         let Some(people) = plan.people() else { return Ok(None) };
-        // Which of several equal rows have counted is not kept.
+        // A saved run does not record which of several equal rows were selected.
         if !self.done.is_empty() || self.sketch.folds().is_some() {
             let expected = "sketched whole, without folds, where their plan protects people";
             return Err(Error::parameter("rows", expected, "others"));
@@ -280,7 +283,7 @@ impl Run {
     }
 }
 
-/// Progress that does not stop a stretch.
+/// Progress that ignores cancellation.
 struct Uncancelled<'a>(&'a dyn Progress);
 
 impl Progress for Uncancelled<'_> {
@@ -310,7 +313,7 @@ mod tests {
         let mut kept = Run::new(plan);
         let mut times = 0;
         loop {
-            // Killed at the third save: what was saved last is taken up again.
+            // Interrupted at the third save, and resumed from it.
             let mut saves = 0;
             let mut run = Run::resume(kept.sketch.clone(), kept.done.clone());
             let ended = run.finish_saving(&table, params, &(), Duration::from_nanos(1), |run| {

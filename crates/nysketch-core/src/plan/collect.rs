@@ -1,13 +1,13 @@
-//! Which sums a sketch keeps.
+//! The sums that a sketch keeps.
 
 use crate::error::{Error, Result};
 
-/// Which sums a sketch keeps.
+/// The sums that a sketch keeps.
 ///
 /// ```
 /// use nysketch_core::{Collect, PlanParams};
 /// # fn main() -> nysketch_core::Result<()> {
-/// // Only what k-means and mixtures by the cells decoder need.
+/// // Keep only the sums that the cells decoder needs for k-means and mixtures.
 /// let params = PlanParams::default().collect(Collect::from_names(["cells"])?);
 /// assert_eq!(params.collect.map(Collect::names), Some(vec!["cells"]));
 /// # Ok(())
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collect {
-    /// Kernel sums (or cosines and sines) and, with landmarks, coverage.
+    /// Kernel sums (or cosines and sines) and, for plans with landmarks, coverage.
     pub kernel: bool,
     /// Count, Σx and Σx² of each cell.
     pub cells: bool,
@@ -23,14 +23,15 @@ pub struct Collect {
     pub moments: bool,
 }
 
-/// Columns up to which Σxxᵀ is kept by default: it costs d² per row.
+/// Largest number of columns for which Σxxᵀ is kept by default: it costs d² per row.
 pub(crate) const MOMENTS_DIMS: usize = 64;
-/// Landmarks up to which kernel sums are kept by default where cells are: beyond, what looks at the kernel matrices of
-/// three bandwidths takes more than the limit of work ([`crate::numeric::work`]).
+/// Largest number of landmarks for which kernel sums are kept by default, if cells are kept too.
+/// With more landmarks, operations on the kernel matrices of three bandwidths exceed the work limit
+/// ([`crate::work`]).
 pub(crate) const KERNEL_LANDMARKS: usize = 4000;
 
 impl Collect {
-    /// Something is kept, and cells only where there are landmarks.
+    /// Checks that some sums are kept, and that cells are kept only with landmarks.
     pub(crate) fn check(self, landmarks: bool) -> Result<()> {
         let (expected, got) = if !(self.kernel || self.cells || self.moments) {
             ("at least one of kernel, cells, moments", "none")
@@ -42,7 +43,8 @@ impl Collect {
         Err(Error::parameter("`collect`", expected, got))
     }
 
-    /// Everything that is cheap for so many columns and landmarks, `None` for Fourier features.
+    /// The default: all sums that are cheap for this number of columns and landmarks. `None` means
+    /// Fourier features.
     pub fn default_for(dims: usize, landmarks: Option<usize>) -> Self {
         Collect {
             kernel: landmarks.is_none_or(|m| m <= KERNEL_LANDMARKS),
@@ -51,7 +53,7 @@ impl Collect {
         }
     }
 
-    /// The names of what is kept, in alphabetical order.
+    /// Names of the kept sums, in alphabetical order.
     pub fn names(self) -> Vec<&'static str> {
         [(self.cells, "cells"), (self.kernel, "kernel"), (self.moments, "moments")]
             .into_iter()
@@ -59,7 +61,7 @@ impl Collect {
             .collect()
     }
 
-    /// From names in any order.
+    /// Parses names in any order.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let mut collect = Collect { kernel: false, cells: false, moments: false };
         for name in names {

@@ -1,4 +1,4 @@
-//! What a plan has in the memory of GPUs, and which of them can be used.
+//! State of a plan in GPU memory, and the selection of usable GPUs.
 
 use crate::error::Result;
 use nysketch_cuda::{Device, Tables};
@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Makes something on the GPU of this number, or on every GPU that can be used; where none can, why the first cannot.
+/// Calls `make` for the GPU with this number, or for every usable GPU. If no GPU is usable, returns
+/// the error of the first.
 pub fn on_each<T>(
     ordinal: Option<usize>,
     mut make: impl FnMut(usize) -> Result<T>,
 ) -> Result<Vec<T>> {
     let Some(ordinal) = ordinal else {
         let (mut made, mut unusable) = (Vec::new(), None);
-        // Without any GPU, opening the first one says why.
+        // Without any GPU, opening the first one gives the reason.
         for ordinal in 0..Device::count().max(1) {
             match make(ordinal) {
                 Ok(one) => made.push(one),
@@ -31,16 +32,16 @@ pub fn on_each<T>(
     Ok(vec![make(ordinal)?])
 }
 
-/// What the passes of one plan share on each GPU, made when the first of them starts there.
+/// State shared by the passes of one plan on each GPU, created when the first pass starts there.
 #[derive(Debug, Default)]
 pub struct OnDevices {
     tables: Mutex<BTreeMap<usize, Arc<Tables>>>,
-    /// Threads that have been given a GPU so far.
+    /// Number of threads that have been assigned a GPU.
     given: AtomicUsize,
 }
 
 impl OnDevices {
-    /// What is shared on the GPU of this number. Where it has to be made, other threads wait for it.
+    /// The shared state on the GPU with this number. While it is being created, other threads wait.
     pub fn of(
         &self,
         ordinal: usize,
@@ -55,21 +56,21 @@ impl OnDevices {
         Ok(made)
     }
 
-    /// What the next thread works with, of these: each in turn.
+    /// Assigns the next thread one of `usable`, in turn.
     pub fn next<T>(&self, mut usable: Vec<T>) -> T {
         let turn = self.given.fetch_add(1, Ordering::Relaxed);
         usable.swap_remove(turn % usable.len())
     }
 }
 
-/// A copy may get other landmarks.
+/// A clone starts empty, because its landmarks may be changed.
 impl Clone for OnDevices {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-/// It follows from the plan.
+/// Always equal, because the state follows from the plan.
 impl PartialEq for OnDevices {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,37 +1,41 @@
-//! The frame: from a row in the table's units to the coordinates everything is measured in.
+//! The frame: converts a row from the table's units to the coordinates that everything is measured
+//! in.
 //!
 //! ```text
 //! y_j = (x_j − c_j) · (1/s_j)         in f64, both operations rounded to nearest
-//! z_j = f32(y_j)                      what distances and phases are computed from
-//! q_j = round(y_j · 2^−e_j)           what the moments are summed from (ties to even)
+//! z_j = f32(y_j)                      input of distances and phases
+//! q_j = round(y_j · 2^−e_j)           input of the moments (ties to even)
 //! ```
 //!
-//! The centre is subtracted in double precision before narrowing, so data far from the origin
-//! loses nothing; what remains is a relative 2⁻²⁴ of the distance from the centre.
+//! The centre is subtracted in double precision before narrowing, so data far from the origin loses
+//! no precision. The remaining error is a relative 2⁻²⁴ of the distance from the centre.
 
 use crate::error::{Error, Place, Result};
 use crate::numeric::fixed::{COORDINATE_BITS, COORDINATE_LIMIT, power_of_two};
 use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
-/// Largest |y|, as a power of two, that keeps squared distances finite in f32 for up to 2¹⁶ columns.
+/// Largest |y|, as a power of two, that keeps squared distances finite in f32 for up to 2¹⁶
+/// columns.
 pub const MAX_RANGE_BITS: i32 = 54;
-/// Least spread of the widest column that keeps squared distances out of the denormal range.
+/// Smallest spread of the widest column, as a power of two, that keeps squared distances out of the
+/// denormal range.
 pub const MIN_SPREAD_BITS: i32 = -40;
-/// What a column may be divided by.
+/// Allowed scales of a column.
 pub const SCALES: std::ops::RangeInclusive<f64> = 1e-50..=1e100;
-/// Exponents that keep every coordinate and its square well inside double precision.
+/// Allowed exponents. They keep every coordinate and its square well inside the range of double
+/// precision.
 pub const EXPONENTS: std::ops::RangeInclusive<i32> =
     LEAST_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
 const LEAST_RANGE_BITS: i32 = -200;
-/// How far beyond the largest value seen while planning a later row may lie: 2¹⁶ times.
+/// A later row may lie 2¹⁶ times as far from the centre as the farthest value seen while planning.
 const HEADROOM_BITS: i32 = 16;
 
-/// 1.5 · 2⁵²: adding it rounds |x| < 2⁵¹ to the nearest whole number, ties to even, and leaves that
+/// 1.5 · 2⁵². Adding it rounds |x| < 2⁵¹ to the nearest whole number, ties to even, and leaves that
 /// number in the low bits.
 pub const WHOLE: f64 = 6_755_399_441_055_744.0;
 
-/// Centre, scale and fixed-point unit of every column: how a plan turns a row into coordinates.
+/// Centre, scale and fixed-point unit of every column: the conversion of a row to coordinates.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Scale, Table, plan_for};
@@ -48,12 +52,13 @@ pub const WHOLE: f64 = 6_755_399_441_055_744.0;
 pub struct Frame {
     /// `c_j`, in the table's units.
     pub centre: Vec<f64>,
-    /// `s_j`, in the table's units; 1 where columns are not scaled.
+    /// `s_j`, in the table's units; 1 if columns are not scaled.
     pub scale: Vec<f64>,
     /// `e_j`: a quantised coordinate counts units of `2^e_j`.
     pub exponent: Vec<i32>,
-    /// What a value is worked on with, for each column in turn and then the first ones again, so that
-    /// rows can be taken as one long line of values, up to [`PADDING`] at a time.
+    /// The constants of each column in turn, followed by those of the first [`PADDING`] columns
+    /// again. Rows can then be processed as one long sequence of values, up to [`PADDING`] at a
+    /// time.
     cycle: Cycle,
 }
 
@@ -61,14 +66,14 @@ pub struct Frame {
 struct Cycle {
     /// `c_j`.
     centre: Vec<f64>,
-    /// `1/s_j`, so that a value costs no division.
+    /// `1/s_j`, so that converting a value needs no division.
     inverse: Vec<f64>,
     /// `2^−e_j`.
     per_unit: Vec<f64>,
 }
 
-/// Most values that are worked on together: whole vectors of any processor. Loops over the columns of
-/// a row read that many beyond its end; what is computed there is never looked at.
+/// Largest number of values processed together: the widest vector of any processor. Loops over the
+/// columns of a row read up to this many values beyond its end and ignore the results.
 pub const PADDING: usize = 8;
 
 /// Rows in the coordinates of a frame.
@@ -80,9 +85,10 @@ pub struct FramedRows {
     pub q: Vec<f64>,
     /// Levels of the categories.
     pub codes: Vec<u32>,
-    /// Which numbers are there, where some are not: see [`Rows`](crate::kernel::row::Rows).
+    /// Flags of the values that are present, if some are missing; see
+    /// [`Rows`](crate::kernel::row::Rows).
     pub present: Vec<f32>,
-    /// `y` of the rows framed last.
+    /// `y` of the rows converted last.
     y: Vec<f64>,
 }
 
@@ -92,7 +98,7 @@ impl FramedRows {
         self.z.len() / dims
     }
 
-    /// Forgets all rows.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.z.clear();
         self.q.clear();
@@ -100,7 +106,7 @@ impl FramedRows {
         self.present.clear();
     }
 
-    /// Appends row `i` of another.
+    /// Appends row `i` of `other`.
     pub fn copy_row(&mut self, other: &FramedRows, i: usize, dims: usize, categories: usize) {
         self.z.extend_from_slice(&other.z[i * dims..(i + 1) * dims]);
         self.q.extend_from_slice(&other.q[i * dims..(i + 1) * dims]);
@@ -111,7 +117,7 @@ impl FramedRows {
     }
 }
 
-/// Rows as one long line of values.
+/// Converts rows, seen as one long sequence of values.
 struct FrameValues<'a> {
     cycle: &'a Cycle,
     dims: usize,
@@ -142,7 +148,7 @@ impl WithSimd for FrameValues<'_> {
             }
         }
         if !values_rest.is_empty() {
-            // Lanes without a value hold the centre of their column, which is valid.
+            // Lanes without a value are filled with the centre of their column, which is valid.
             let centre = &self.cycle.centre[column..][..S::F64_LANES];
             let mut value = [0.0; PADDING];
             value[..S::F64_LANES].copy_from_slice(centre);
@@ -157,7 +163,7 @@ impl WithSimd for FrameValues<'_> {
     }
 }
 
-/// Whether all values of rows as one long line are valid.
+/// Checks whether all values of rows, seen as one long sequence, are valid.
 struct AreValid<'a> {
     cycle: &'a Cycle,
     dims: usize,
@@ -199,8 +205,8 @@ impl Cycle {
             per_unit: around(&|j| power_of_two(-exponent[j])),
         }
     }
-    /// `y` and `q` of the values of a vector, the first of which is of this column; lanes of `invalid`
-    /// become 1 where a value is.
+    /// `y` and `q` of a vector of values, the first of which belongs to `column`. Sets the lanes of
+    /// `invalid` to 1 where a value is invalid.
     #[inline(always)]
     fn frame<S: Simd>(
         &self,
@@ -212,10 +218,10 @@ impl Cycle {
         let whole = simd.splat_f64s(WHOLE);
         let centre = vector_at::<S>(&self.centre, column);
         let y = simd.mul_f64s(simd.sub_f64s(value, centre), vector_at::<S>(&self.inverse, column));
-        // The factor is a power of two, so the product is exact and is rounded once.
+        // The factor is a power of two, so the product is exact and rounding happens once.
         let q = simd.mul_add_f64s(y, vector_at::<S>(&self.per_unit, column), whole);
         let q = simd.sub_f64s(q, whole);
-        // Written so that NaN fails.
+        // The comparison is false for NaN.
         let limit = simd.splat_f64s(COORDINATE_LIMIT as f64);
         let valid = simd.less_than_or_equal_f64s(simd.abs_f64s(q), limit);
         *invalid = simd.select_f64s(valid, *invalid, simd.splat_f64s(1.0));
@@ -223,7 +229,7 @@ impl Cycle {
     }
 }
 
-/// The vector that starts at a place.
+/// Loads the vector that starts at index `at`.
 #[inline(always)]
 fn vector_at<S: Simd>(values: &[f64], at: usize) -> S::f64s {
     S::as_simd_f64s(&values[at..][..S::F64_LANES]).0[0]
@@ -235,7 +241,8 @@ impl Frame {
         self.centre.len()
     }
 
-    /// Chooses the unit of each column from the largest |y| seen, with room for larger ones.
+    /// Chooses the unit of each column from the largest |y| in the data, with headroom for larger
+    /// values.
     pub(crate) fn new(
         columns: &[String],
         centre: Vec<f64>,
@@ -246,7 +253,7 @@ impl Frame {
         let mut exponent = Vec::with_capacity(centre.len());
         let mut widest = (0.0f64, 0);
         for j in 0..centre.len() {
-            // What a model can hold, too.
+            // The same limits apply to models.
             if !SCALES.contains(&scale[j]) {
                 return Err(Error::BadSpread {
                     column: columns[j].clone(),
@@ -263,7 +270,8 @@ impl Frame {
             if spread >= widest.0 {
                 widest = (spread, j);
             }
-            // A constant column has no spread; its own size is the best guess of what may come.
+            // A constant column has no spread. The size of its value is the best guess for the size
+            // of later values.
             let size = [spread, (centre[j] * inverse).abs(), 1.0]
                 .into_iter()
                 .find(|s| *s > 0.0 && s.is_finite())
@@ -278,13 +286,13 @@ impl Frame {
         Ok(Self::from_parts(centre, scale, exponent))
     }
 
-    /// A frame with units already chosen.
+    /// A frame with given units.
     pub(crate) fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
         let cycle = Cycle::new(&centre, &scale, &exponent);
         Frame { centre, scale, exponent, cycle }
     }
 
-    /// Checks every rule that FORMAT.md has for a frame.
+    /// Checks every rule of FORMAT.md for a frame.
     pub(crate) fn check(&self, dims: usize) -> Result<()> {
         let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
         let usable_scale = |s: &f64| *s > 0.0 && s.is_normal() && (1.0 / s).is_normal();
@@ -312,7 +320,7 @@ impl Frame {
         (value - self.centre[j]) * self.cycle.inverse[j]
     }
 
-    /// Narrowed coordinates of a row that is known to be finite.
+    /// Appends the narrowed coordinates of a finite row to `z`.
     #[doc(hidden)]
     pub fn narrow(&self, row: &[f64], z: &mut Vec<f32>) {
         z.extend(row.iter().enumerate().map(|(j, &x)| self.coordinate(j, x) as f32));
@@ -323,23 +331,23 @@ impl Frame {
         row.iter().enumerate().map(|(j, &x)| self.coordinate(j, x)).collect()
     }
 
-    /// The point in the table's units that has these narrowed coordinates.
+    /// The point in the table's units with these narrowed coordinates.
     pub fn widen(&self, z: &[f32]) -> Vec<f64> {
         self.widen_coordinates(&z.iter().map(|z| f64::from(*z)).collect::<Vec<f64>>())
     }
 
-    /// `Σ_j log s_j`: what a log density in coordinates has more than that in the table's units.
+    /// `Σ_j log s_j`: the log density in coordinates minus the log density in the table's units.
     pub fn log_scale(&self) -> f64 {
         self.scale.iter().map(|s| s.ln()).sum()
     }
 
-    /// The point in the table's units that has these coordinates.
+    /// The point in the table's units with these coordinates.
     pub fn widen_coordinates(&self, y: &[f64]) -> Vec<f64> {
         y.iter().enumerate().map(|(j, y)| self.centre[j] + self.scale[j] * y).collect()
     }
 
-    /// Appends the coordinates of whole rows. `Err` is where the first invalid value is, counted
-    /// through all rows; then nothing is appended.
+    /// Appends the coordinates of whole rows. `Err` holds the index of the first invalid value,
+    /// counted through all rows; in that case nothing is appended.
     pub(crate) fn push(
         &self,
         instructions: Instructions,
@@ -361,18 +369,18 @@ impl Frame {
         instructions.dispatch(AreValid { cycle: &self.cycle, dims: self.dims(), values })
     }
 
-    /// `1/s_j` and `2^−e_j`, as rows are brought into coordinates.
+    /// `1/s_j` and `2^−e_j`, as used in the conversion of rows.
     pub(crate) fn factors(&self) -> (Vec<f64>, Vec<f64>) {
         let d = self.dims();
         (self.cycle.inverse[..d].to_vec(), self.cycle.per_unit[..d].to_vec())
     }
 
-    /// Where the first invalid value of whole rows is, counted through all of them.
+    /// Index of the first invalid value of whole rows, counted through all rows.
     pub(crate) fn first_invalid(&self, values: &[f64]) -> Option<usize> {
         self.all_invalid(values).next()
     }
 
-    /// Where the invalid values of whole rows are, counted through all of them.
+    /// Indices of the invalid values of whole rows, counted through all rows.
     pub(crate) fn all_invalid(&self, values: &[f64]) -> impl Iterator<Item = usize> {
         let limit = COORDINATE_LIMIT as f64;
         (0..values.len()).filter(move |&at| {
@@ -382,7 +390,7 @@ impl Frame {
         })
     }
 
-    /// Why the value of column j is invalid.
+    /// The error for the invalid value of column `j`.
     pub(crate) fn invalid(&self, at: Place, j: usize, value: f64) -> Error {
         if !value.is_finite() {
             return Error::NonFinite { at, value };

@@ -1,4 +1,5 @@
-//! The plan: what will be measured. Fixed before the pass, the same for every part of the data.
+//! The plan: the specification of the measurement, fixed before the pass and the same for every
+//! part of the data.
 
 pub mod collect;
 pub mod devices;
@@ -32,7 +33,8 @@ use crate::rows::weight::Weighting;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Everything that decides what a sketch means: made by [`plan_for`](crate::planning::plan_for) or read from a file.
+/// Specification of a sketch: the columns, the features and the sums to collect. Made by
+/// [`plan_for`](crate::plan_for) or read from a file.
 ///
 /// ```
 /// use nysketch_core::{Plan, PlanParams, Scale, Table, plan_for};
@@ -50,33 +52,33 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Names of the columns of numbers measured, in order.
+    /// Names of the measured numeric columns, in order.
     pub columns: Vec<String>,
-    /// How they come from the columns of a table, and the categories beside them.
+    /// The preprocessing that computes them from the columns of a table, and the categories.
     pub recipe: Recipe,
     /// The column of row weights, if there is one.
     pub weighting: Option<Weighting>,
-    /// From the table's units to the coordinates that are measured.
+    /// The conversion from the table's units to coordinates.
     pub frame: Frame,
-    /// The points or frequencies measured at.
+    /// The landmarks or frequencies.
     pub features: Features,
     /// The level of each landmark in each category, `landmarks × categories`.
     pub landmark_levels: Vec<u32>,
-    /// The kernel that is summed.
+    /// The kernel of the kernel sums.
     pub kernel: Kernel,
     /// Bandwidths σ² in squared coordinates, widest first.
     pub bandwidths: Vec<f64>,
-    /// Which sums are kept.
+    /// The sums that are kept.
     pub collect: Collect,
-    /// The seed that landmarks or frequencies were chosen with.
+    /// The seed that chose the landmarks or frequencies.
     pub seed: u64,
-    /// Rows of the planning sample that the plan keeps, if it does.
+    /// Retained rows of the planning sample, if the plan keeps any.
     pub witnesses: Option<Witnesses>,
-    /// What rows are brought into, where the plan is private.
+    /// The bounds of a private plan, to which rows are clipped.
     pub private: Option<Private>,
-    /// The landmarks as a search for the nearest wants them.
+    /// The landmarks in the layout of the nearest-landmark search.
     pub(crate) panels: PanelsOnce,
-    /// What passes over GPUs share.
+    /// State shared by all GPU passes of the plan.
     pub(crate) on_devices: OnDevices,
 }
 
@@ -95,14 +97,14 @@ pub struct Plan {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Features {
-    /// Landmarks x̃_j in the frame's coordinates, and how they were chosen.
+    /// Landmarks x̃_j in the frame's coordinates, and the method that chose them.
     Nystrom(Points, Sampling),
-    /// Frequencies Ω_j, not divided by σ, and how they were drawn.
+    /// Frequencies Ω_j, not divided by σ, and the law they were drawn from.
     Fourier(Points, FrequencyLaw),
 }
 
 impl Features {
-    /// Its name on the command line and in files.
+    /// Name on the command line and in files.
     pub fn name(&self) -> &'static str {
         match self {
             Features::Nystrom(..) => "nystrom",
@@ -119,22 +121,22 @@ impl Features {
     }
 }
 
-/// Most landmarks or frequencies: their numbers are exact in single precision.
+/// Largest number of landmarks or frequencies. Indices up to it are exact in single precision.
 pub(crate) const MAX_POINTS: usize = 1 << 24;
-/// Most columns for which Σxxᵀ can be kept.
+/// Largest number of columns for which Σxxᵀ can be kept.
 pub(crate) const MAX_MOMENTS_DIMS: usize = 4096;
 
-/// How near, relatively, a bandwidth must be to one of the plan's to mean it: enough for the digits that
-/// are printed.
+/// Relative tolerance for matching a bandwidth to one of the plan's: as exact as the printed
+/// digits.
 const SAME_BANDWIDTH: f64 = 1e-3;
 
 impl Plan {
-    /// Number of columns of numbers d.
+    /// Number of numeric columns d.
     pub fn dims(&self) -> usize {
         self.columns.len()
     }
 
-    /// The landmarks, where the features are Nyström's.
+    /// The landmarks, or `None` for Fourier features.
     pub fn landmarks(&self) -> Option<&Points> {
         match &self.features {
             Features::Nystrom(points, _) => Some(points),
@@ -142,7 +144,8 @@ impl Plan {
         }
     }
 
-    /// The landmarks as distances see them, with the coordinates of their levels; `None` for Fourier features.
+    /// The landmarks in the space of distances, with the coordinates of their levels; `None` for
+    /// Fourier features.
     pub fn landmark_space(&self) -> Option<Cow<'_, Points>> {
         let landmarks = self.landmarks()?;
         if self.categories().is_empty() {
@@ -153,22 +156,23 @@ impl Plan {
         Some(Cow::Owned(Points::new(self.recipe.space_dims(d), space)))
     }
 
-    /// The categories.
+    /// The categorical columns.
     pub fn categories(&self) -> &[Category] {
         &self.recipe.categories
     }
 
-    /// What centres of clusters lie on, in coordinates.
+    /// The unit spheres that centres of clusters lie on, in coordinates.
     pub fn spheres(&self) -> Spheres {
         Spheres::of(&self.recipe.units, &self.frame)
     }
 
-    /// Whether rows may lack values.
+    /// Whether rows may have missing values.
     pub fn is_partial(&self) -> bool {
         self.recipe.least_present.is_some()
     }
 
-    /// What the levels of a row add to its squared distances from the landmarks, where there are categories.
+    /// Contributions of a row's levels to its squared distances from the landmarks; `None` without
+    /// categories.
     pub(crate) fn level_tables(&self) -> Option<LevelTables> {
         let categories = self.categories();
         let levels: Vec<usize> = categories.iter().map(Category::len).collect();
@@ -179,25 +183,27 @@ impl Plan {
         (!levels.is_empty()).then(|| LevelTables::new(self.features.points().len(), &levels, entry))
     }
 
-    /// A search for the nearest landmarks of rows, in squared distances. All searches of a plan share what takes long to make.
+    /// A search for the landmarks nearest to rows, in squared distance. All searches of a plan
+    /// share the tables that take long to compute.
     pub fn search(&self, instructions: Instructions) -> Search {
         let landmarks = self.features.points();
         let panels = self.panels.of(landmarks, instructions);
         Search::new(landmarks, self.level_tables().as_ref(), panels, instructions)
     }
 
-    /// The landmarks in the table's units, one row each; none for Fourier features.
+    /// The landmarks in the table's units, one row each; empty for Fourier features.
     pub fn landmark_rows(&self) -> Vec<Vec<f64>> {
         let rows = self.landmarks().into_iter().flat_map(Points::rows);
         rows.map(|z| self.frame.widen(z)).collect()
     }
 
-    /// The witness rows in the coordinates of the frame, where the plan keeps some and they are at hand.
+    /// The retained rows in the coordinates of the frame, if the plan has retained rows and they
+    /// are available.
     pub fn witness_rows(&self) -> Option<&Points> {
         self.witnesses.as_ref().and_then(Witnesses::rows)
     }
 
-    /// Whether the plan keeps witness rows that are not at hand.
+    /// Whether the plan has retained rows that are not available here.
     pub fn lacks_witnesses(&self) -> bool {
         self.witnesses.is_some() && self.witness_rows().is_none()
     }
@@ -208,7 +214,8 @@ impl Plan {
         Plan { witnesses, ..self.clone() }
     }
 
-    /// The plan without the witness rows themselves: the same plan, since it still says which they are.
+    /// The plan with its retained rows replaced by their digest. It is the same plan with the same
+    /// fingerprint.
     #[must_use]
     pub fn without_witness_rows(&self) -> Self {
         let digest = self.witnesses.as_ref().map(|w| w.digest().to_string());
@@ -220,7 +227,7 @@ impl Plan {
         self.measured().features()
     }
 
-    /// The place of a bandwidth among the plan's.
+    /// Index of a bandwidth among the plan's.
     pub fn rung_of(&self, sigma2: f64) -> Result<usize> {
         let same = |s: &f64| (s / sigma2 - 1.0).abs() < SAME_BANDWIDTH;
         self.bandwidths.iter().position(same).ok_or_else(|| {
@@ -230,7 +237,7 @@ impl Plan {
         })
     }
 
-    /// What decides which sums there are.
+    /// The properties of the plan that determine its set of sums.
     pub fn measured(&self) -> Measured {
         Measured {
             dims: self.dims(),
@@ -244,25 +251,25 @@ impl Plan {
         }
     }
 
-    /// Who a private plan protects, where that is not a single row.
+    /// The people that a private plan protects; `None` if it protects single rows.
     pub fn people(&self) -> Option<&People> {
         self.private.as_ref()?.people.as_ref()
     }
 
-    /// The landmarks in whole units of the coordinates, where the plan is private: what the sums of cells are clipped around, and
-    /// centred at in a release. None for others.
+    /// The landmarks of a private plan, in whole units of the coordinates; empty for other plans.
+    /// The sums of a cell are clipped around its landmark, and a release centres them at it.
     pub fn anchors(&self) -> Vec<f64> {
         let landmarks = self.landmarks().filter(|_| self.private.is_some());
         landmarks.map_or(Vec::new(), |points| anchors(points, &self.frame))
     }
 
-    /// Whether the pass needs each row's nearest landmark.
+    /// Whether the pass needs the nearest landmark of each row.
     pub(crate) fn needs_nearest(&self) -> bool {
         self.landmarks().is_some() && (self.collect.kernel || self.collect.cells)
     }
 
-    /// Checks every rule that FORMAT.md has for a plan. Plans from rows and from files both pass
-    /// through here, so what can be made can be read.
+    /// Checks every rule of FORMAT.md for a plan. Plans made from rows and plans read from files
+    /// are both checked here, so every plan that can be made can be read.
     pub(crate) fn check(&self) -> Result<()> {
         let d = self.dims();
         let unique: HashSet<&String> = self.columns.iter().collect();
@@ -314,7 +321,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Categories and rows with holes go with what they can be measured by.
+    /// Checks that categories and missing values are used only with features and sums that support
+    /// them.
     fn check_extras(&self) -> Result<()> {
         let (categories, points) = (self.categories().len(), self.features.points().len());
         let gaussian = self.landmarks().is_some() && self.kernel == Kernel::Gaussian;
@@ -346,7 +354,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// A private plan holds no row, and no row of any table can add more to its sums than its bounds allow.
+    /// Checks that a private plan contains no rows, and that its bounds limit the contribution of
+    /// any row to its sums.
     fn check_private(&self) -> Result<()> {
         let Some(private) = &self.private else { return Ok(()) };
         let refused = [
@@ -377,17 +386,17 @@ impl Plan {
     }
 }
 
-/// Landmarks squared times columns at most, for kernel sums of a private plan: all pairs of landmarks are compared whenever a
-/// release is read.
+/// Largest m²·d for the kernel sums of a private plan. Reading a release compares all pairs of
+/// landmarks.
 const MOST_KERNEL_WORK: u64 = 1 << 33;
 
-/// Why an option does not go with a private plan.
+/// The error for options that a private plan does not support.
 pub(crate) const NOT_PRIVATE: &str = "left out with `private`";
 
-/// Why there are no witness rows without cells.
+/// The error for retained rows without cells.
 pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since witness rows are weighted by the rows of their cells";
 
-/// Refuses points that distances cannot be taken to.
+/// Refuses points at which distances are not finite.
 fn check_points(name: &'static str, points: &Points, dims: usize, partial: bool) -> Result<()> {
     let limit = power_of_two(MAX_RANGE_BITS) as f32;
     let missing = |x: &f32| partial && x.to_bits() == f32::NAN.to_bits();
@@ -399,7 +408,7 @@ fn check_points(name: &'static str, points: &Points, dims: usize, partial: bool)
     Err(Error::parameter(name, expected, format!("{} points", points.len())))
 }
 
-/// Refuses kernels that do not go with Fourier features or with cells.
+/// Refuses kernels that Fourier features or cells do not support.
 pub(crate) fn check_kernel(kernel: Kernel, landmarks: bool, cells: bool) -> Result<()> {
     if kernel == Kernel::Gaussian || (landmarks && !cells) {
         return Ok(());

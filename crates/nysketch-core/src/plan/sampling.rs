@@ -1,8 +1,19 @@
-//! How landmarks are chosen, by name.
+//! Landmarks: the points x̃₁ … x̃_m at which the data is measured (section 3.2 of the paper).
+//!
+//! | sampling | rule |
+//! |---|---|
+//! | `uniform` | every subset of m distinct rows is equally likely |
+//! | `leverage` | with probability proportional to approximate leverage scores (BLESS) |
+//! | `cholesky` greedy | the row farthest, in feature space, from the span of the chosen rows |
+//! | `cholesky` rpcholesky | a row drawn with probability proportional to that squared distance |
+//! | `dsquared` | a row drawn with probability proportional to its D² from the chosen rows |
+//!
+//! Planning extends the result of each rule to exactly `m` different points, or to all different
+//! points if there are fewer. Rules that need a bandwidth use the middle one.
 
 use crate::error::names::{Choice, Named, name_of};
 
-/// How landmarks are chosen.
+/// The method that chooses landmarks.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sampling, Table, plan_for};
@@ -21,11 +32,11 @@ pub enum Sampling {
     Uniform,
     /// Approximate leverage scores by BLESS.
     Leverage,
-    /// Largest Schur complement.
+    /// Greedy Cholesky: the largest Schur complement.
     Greedy,
     /// Randomly pivoted Cholesky.
     Rpcholesky,
-    /// D² sampling: the default, since it reaches rare clusters and heavy tails.
+    /// D² sampling: the default, because it finds rare clusters and heavy tails.
     #[default]
     Dsquared,
     /// Given by the user.
@@ -57,7 +68,7 @@ impl Named for Sampling {
 }
 
 impl Sampling {
-    /// Its name.
+    /// Name of the option value.
     pub fn name(self) -> &'static str {
         name_of(self)
     }

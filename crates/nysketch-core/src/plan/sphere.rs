@@ -1,14 +1,16 @@
-//! Spheres that centres lie on: where rows are vectors of length one, so are the centres of their clusters.
+//! Unit spheres: if rows contain vectors of length one, the centres of their clusters have length
+//! one too.
 //!
-//! With `‖x‖ = ‖c‖ = 1` the cost of a centre is `Σ w ‖x − c‖² = 2 Σ w − 2 ⟨c, Σ w x⟩`, so that the best one is the mean divided
-//! by its length (spherical k-means). In the coordinates `y = (x − o)/s` of a plan the vectors lie on a sphere around `−o/s`
-//! of radius `1/s`, and the best centre is the mean moved to it, straight away from or towards its middle. That needs one
-//! scale for all columns of the vector: where they are scaled apart, the sphere is none any more and centres are means.
+//! With `‖x‖ = ‖c‖ = 1`, the cost of a centre is `Σ w ‖x − c‖² = 2 Σ w − 2 ⟨c, Σ w x⟩`, so the best
+//! centre is the mean divided by its length (spherical k-means). In the coordinates `y = (x − o)/s`
+//! of a plan, the vectors lie on a sphere around `−o/s` of radius `1/s`, and the best centre is the
+//! radial projection of the mean onto it. This requires one scale for all columns of the vector. If
+//! their scales differ, there is no sphere and centres are means.
 
 use crate::plan::frame::Frame;
 use std::ops::Range;
 
-/// A mean that is nearer to the middle of its sphere than this share of the radius has no direction.
+/// A mean closer to the middle of its sphere than this share of the radius has no direction.
 const NO_DIRECTION: f64 = 1e-12;
 
 /// The spheres of a plan's vectors.
@@ -23,7 +25,7 @@ struct Sphere {
 }
 
 impl Spheres {
-    /// Those of vectors of length one, in the coordinates of a frame.
+    /// The spheres of vectors of length one, in the coordinates of a frame.
     pub fn of(vectors: &[Range<usize>], frame: &Frame) -> Self {
         let round = |columns: &&Range<usize>| {
             let scales = &frame.scale[(*columns).clone()];
@@ -37,8 +39,8 @@ impl Spheres {
         Spheres(vectors.iter().filter(round).map(sphere).collect())
     }
 
-    /// Moves a place to the spheres. Where it has no direction, all of its sphere is as good, and it goes where it was
-    /// `before`.
+    /// Projects a point onto the spheres. If it has no direction, every point of its sphere is
+    /// equally good, and it moves to its position in `before`.
     pub fn project(&self, place: &mut [f64], before: &[f64]) {
         for Sphere { columns, middle, radius } in &self.0 {
             let part = &mut place[columns.clone()];
@@ -64,7 +66,8 @@ mod tests {
         Frame::new(&columns, centre, scale, &low, &high).unwrap()
     }
 
-    /// Lengths are those of the table's units, whatever the frame, and directions stay.
+    /// Projected vectors have length one in the table's units, for any frame, and keep their
+    /// direction.
     #[test]
     fn places_get_length_one() {
         let frame = frame(vec![5.0, 0.25, -0.5], vec![3.0, 2.0, 2.0]);

@@ -1,11 +1,11 @@
-//! The table of sums: names, shapes, units and bounds, in one place.
+//! The table of sums: their names, shapes, units and bounds.
 
 use crate::numeric::fixed::{COORDINATE_LIMIT, FEATURE_ONE, MAX_WEIGHT};
 use crate::plan::collect::Collect;
 
 /// A sum that a sketch may keep:
 ///
-/// | sum | shape | what is summed over the rows | unit |
+/// | sum | shape | summed over the rows | unit |
 /// |---|---|---|---|
 /// | `rows` | 1 | weights | 1 |
 /// | `skipped` | 1 | 1 for each row skipped as invalid | 1 |
@@ -14,12 +14,12 @@ use crate::plan::collect::Collect;
 /// | `cell_rows` | m | weights of the rows nearest to x̃_j | 1 |
 /// | `cell_sum` | m × d | their coordinates | 2^e_k |
 /// | `cell_square` | m × d | their squared coordinates | 2^2e_k |
-/// | `cell_absent` | m × d | weights of those that lack the number | 1 |
-/// | `cell_levels` | m × levels | weights of those that have the level | 1 |
-/// | `complete` | 1 | weights of the rows that lack no number | 1 |
+/// | `cell_absent` | m × d | weights of the rows with a missing value | 1 |
+/// | `cell_levels` | m × levels | weights of the rows with the level | 1 |
+/// | `complete` | 1 | weights of the complete rows | 1 |
 /// | `sum` | d | coordinates | 2^e_k |
 /// | `outer` | d(d+1)/2 | products of coordinates k ≥ l, row by row | 2^(e_k+e_l) |
-/// | `person_rows` | 1 | most rows of one person, for each pass | 1 |
+/// | `person_rows` | 1 | largest number of rows of one person, for each pass | 1 |
 ///
 /// ```
 /// use nysketch_core::Sum;
@@ -43,75 +43,75 @@ pub enum Sum {
     PersonRows,
 }
 
-/// Most sums of a sketch: 1 GiB of 128-bit integers.
+/// Largest number of integers in a sketch: 1 GiB of 128-bit integers.
 pub(crate) const MAX_SUMS: f64 = (1u64 << 26) as f64;
 
 /// Number of different sums.
 pub(crate) const SUMS: usize = 13;
 
-/// What an integer of a sum stands for.
+/// The unit of the integers of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// 1.
     One,
     /// 2⁻²³.
     Feature,
-    /// 2^e_k, k being the entry's column.
+    /// 2^e_k, where k is the entry's column.
     Coordinate,
-    /// 2^2e_k, k being the entry's column.
+    /// 2^2e_k, where k is the entry's column.
     Square,
-    /// 2^(e_k+e_l), the entries being a packed lower triangle of columns.
+    /// 2^(e_k+e_l), where the entries form a packed lower triangle of columns.
     Product,
 }
 
-/// Which rows an entry of a sum adds up.
+/// The rows that contribute to an entry of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
-    /// Rows that are in no other sum.
+    /// Rows that this sum alone counts.
     Themselves,
     /// All rows.
     All,
-    /// Rows that lack no number.
+    /// Complete rows.
     Complete,
-    /// The rows of one cell; each has this many entries.
+    /// The rows of one cell, which has this many entries.
     Cell(usize),
-    /// Those of them that have the number; each has this many entries.
+    /// The rows of one cell with a value in the column. A cell has this many entries.
     Present(usize),
 }
 
-/// One line of the table, for a plan.
+/// One line of the table, for a given plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Which sum.
+    /// The sum.
     pub sum: Sum,
     /// Its dimensions.
     pub shape: Vec<usize>,
-    /// What its integers stand for.
+    /// The unit of its integers.
     pub unit: Unit,
-    /// Which rows an entry adds up.
+    /// The rows that contribute to an entry.
     pub over: Over,
-    /// Least and largest term that a row of weight one adds.
+    /// Smallest and largest term of a row of weight one.
     pub term: (i128, i128),
 }
 
-/// What of a plan decides which sums there are.
+/// The properties of a plan that determine its set of sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
-    /// Columns d of numbers.
+    /// Number of numeric columns d.
     pub dims: usize,
-    /// Levels of all categories.
+    /// Number of levels of all categories.
     pub levels: usize,
-    /// Whether rows may lack numbers.
+    /// Whether the plan allows missing values.
     pub partial: bool,
-    /// Landmarks or frequencies m.
+    /// Number of landmarks or frequencies m.
     pub points: usize,
-    /// Whether they are landmarks.
+    /// Whether the points are landmarks.
     pub landmarks: bool,
-    /// Bandwidths.
+    /// Number of bandwidths.
     pub bandwidths: usize,
-    /// Which sums are kept.
+    /// The sums that are kept.
     pub collect: Collect,
-    /// Whether the rows of a person are protected together.
+    /// Whether the plan protects people.
     pub people: bool,
 }
 
@@ -127,14 +127,15 @@ impl Measured {
         self.specs().iter().map(entries).sum()
     }
 
-    /// Most landmarks or frequencies within [`MAX_SUMS`].
+    /// Largest number of landmarks or frequencies within [`MAX_SUMS`].
     pub fn most_points(&self) -> usize {
         let with = |points| Measured { points, ..*self }.sums();
-        // The number of sums is linear in that of the points.
+        // The number of integers is linear in the number of points.
         ((MAX_SUMS - with(0)) / (with(1) - with(0))).max(0.0) as usize
     }
 
-    /// The lines of the table that are kept. Counts of rows come before the sums that are bounded by them.
+    /// The lines of the table for the kept sums. Counts of rows come before the sums whose bounds
+    /// depend on them.
     pub fn specs(&self) -> Vec<Spec> {
         let Measured { dims: d, levels, points: m, landmarks, bandwidths, collect, .. } = *self;
         let partial = self.partial;
@@ -198,7 +199,7 @@ impl Sum {
         (Sum::PersonRows, "person_rows"),
     ];
 
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].1
     }
@@ -206,12 +207,12 @@ impl Sum {
 
 impl Spec {
     /// Number of entries.
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Least and largest value of entry `i`, given the weight of the rows it adds up. Squares on the
-    /// diagonal of a triangle are not negative.
+    /// Smallest and largest value of entry `i`, given the weight of the rows that contribute to it.
+    /// Squares on the diagonal of a triangle are not negative.
     pub fn bounds(&self, i: usize, weight: i128) -> (i128, i128) {
         let (mut low, high) = self.term;
         if self.unit == Unit::Product && is_diagonal(i) {
@@ -226,7 +227,8 @@ impl Spec {
     }
 }
 
-/// Whether entry i of a packed lower triangle is on the diagonal: i + 1 is a triangular number.
+/// Whether entry i of a packed lower triangle is on the diagonal, that is, whether i + 1 is a
+/// triangular number.
 fn is_diagonal(i: usize) -> bool {
     let root = (8 * (i + 1) + 1).isqrt();
     root * root == 8 * (i + 1) + 1

@@ -1,15 +1,16 @@
-//! Witness rows: rows of the planning sample that lend their shape to the cells they lie in.
+//! Retained rows: rows of the planning sample that describe the shape of the data within cells.
 
 use crate::numeric::digest::sha256;
 use crate::numeric::points::Points;
 
-/// Rows of the planning sample that a plan keeps, drawn uniformly (by weight, where rows are weighted), in the
-/// order of the input.
+/// Rows of the planning sample that a plan keeps, drawn uniformly (by weight if rows are weighted),
+/// in the order of the input.
 ///
-/// Cells know exact counts, means and variances, but not the shape inside; witness rows know shapes. They belong to
-/// the plan, so sums stay exact. A sketch need not carry them: it always has their [`digest`](Self::digest), and the
-/// rows can be put back with [`Sketch::with_witnesses_of`](crate::sketch::Sketch::with_witnesses_of). Witnesses are equal if
-/// their digests are, whether or not the rows are at hand.
+/// A cell has an exact count, mean and variance, but no shape. Retained rows supply the shape. They
+/// belong to the plan, so sums stay exact. A sketch always has their [`digest`](Self::digest), but
+/// need not contain the rows themselves;
+/// [`Sketch::with_witnesses_of`](crate::Sketch::with_witnesses_of) restores them. Two sets of
+/// retained rows are equal if their digests are equal, whether or not the rows are available.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sketch, Table, plan_for};
@@ -32,17 +33,17 @@ use crate::numeric::points::Points;
 pub struct Witnesses {
     /// SHA-256 of the section.
     digest: String,
-    /// `None` where the rows are kept elsewhere.
+    /// `None` if the rows are in another file.
     kept: Option<Kept>,
 }
 
 #[derive(Debug, Clone)]
 struct Kept {
-    /// In the frame's coordinates.
+    /// Rows in the frame's coordinates.
     rows: Points,
-    /// The level of each in each category.
+    /// Level of each row in each category.
     levels: Vec<u32>,
-    /// What each counts; empty where all count alike.
+    /// Weight of each row; empty if all weights are equal.
     weights: Vec<f32>,
 }
 
@@ -53,12 +54,13 @@ impl PartialEq for Witnesses {
 }
 
 impl Witnesses {
-    /// These rows, in the coordinates of the plan's frame, the levels of their categories, and what each counts; no
-    /// weights where all count alike.
+    /// Retained rows in the coordinates of the plan's frame, with their levels and weights.
+    /// `weights` is empty if all weights are equal.
     #[doc(hidden)]
     pub fn new(rows: Points, levels: Vec<u32>, weights: Vec<f32>) -> Self {
         debug_assert!(weights.is_empty() || weights.len() == rows.len());
-        // Tensors as the format lists them, so that nothing can pass for something else.
+        // Hashes names and shapes too, as the format lists them, so that different tensors never
+        // give the same bytes.
         let mut bytes = Vec::new();
         if !levels.is_empty() {
             let categories = levels.len() / rows.len();
@@ -75,12 +77,12 @@ impl Witnesses {
         Witnesses { digest: sha256(&bytes), kept: Some(Kept { rows, levels, weights }) }
     }
 
-    /// Rows that are kept elsewhere.
+    /// Retained rows that are in another file.
     pub(crate) fn elsewhere(digest: String) -> Self {
         Witnesses { digest, kept: None }
     }
 
-    /// Some of the rows; `None` where none are left, or they are not at hand.
+    /// A subset of the rows. `None` if it is empty or the rows are not available.
     pub fn select(&self, places: Vec<usize>) -> Option<Self> {
         let kept = self.kept.as_ref().filter(|_| !places.is_empty())?;
         let c = kept.levels.len() / kept.rows.len();
@@ -94,18 +96,19 @@ impl Witnesses {
         &self.digest
     }
 
-    /// The rows in the coordinates of the plan's frame, where they are at hand.
+    /// The rows in the coordinates of the plan's frame, if they are available.
     pub fn rows(&self) -> Option<&Points> {
         self.kept.as_ref().map(|kept| &kept.rows)
     }
 
-    /// The level of each row in each category, `rows × categories`; empty where there are none, or the rows are not at
-    /// hand.
+    /// The level of each row in each category, `rows × categories`. Empty without categories or if
+    /// the rows are not available.
     pub fn levels(&self) -> &[u32] {
         self.kept.as_ref().map_or(&[], |kept| &kept.levels)
     }
 
-    /// What each row counts beside the others, at most 1; empty where all count alike, or the rows are not at hand.
+    /// The relative weight of each row, at most 1. Empty if all weights are equal or the rows are
+    /// not available.
     pub fn weights(&self) -> &[f32] {
         self.kept.as_ref().map_or(&[], |kept| &kept.weights)
     }

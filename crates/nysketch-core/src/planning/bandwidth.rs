@@ -1,22 +1,22 @@
-//! Choosing σ² from the plan's sample.
+//! Default bandwidths, chosen from the plan's sample.
 //!
-//! The middle rung is the median squared distance from a row to the nearest centre of a quick
-//! k-means; it needs no k from the user and in experiments on six data sets came within 5 % of the
-//! best rule. Where that is zero (few rows, many duplicates): a quarter of the median squared
-//! distance between two rows; where that is zero too: 1.
+//! The middle σ² is the median squared distance from a row to the nearest centre of a quick
+//! k-means. This rule needs no k from the user, and in experiments on six data sets its result was
+//! within 5 % of the best rule. If the median is zero (few rows, many duplicates), σ² is a quarter
+//! of the median squared distance between two rows; if that is zero too, σ² is 1.
 
 use crate::kmeans::{Effort, Loss, WeightedPoints, nearest};
 use crate::numeric::points::Points;
 use crate::numeric::random::below;
 
-/// Rows of the sample that are looked at.
+/// Number of sampled rows used.
 const ROWS: usize = 2000;
-/// Centres of the quick k-means.
+/// Number of centres of the quick k-means.
 const CENTRES: usize = 10;
-/// From rung to rung σ² falls by this factor: two squarings.
+/// Ratio of σ² between neighbouring bandwidths: two squarings of the kernel value.
 const RATIO: f64 = 4.0;
 
-/// σ² of the middle rung.
+/// The middle σ².
 pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
     let step = sample.len().div_ceil(ROWS).max(1);
     let rows = sample.select(&(0..sample.len()).step_by(step).collect::<Vec<_>>());
@@ -38,8 +38,8 @@ pub fn middle(sample: &Points, rng: &mut impl rand::Rng) -> f64 {
     if quarter > 0.0 { quarter } else { 1.0 }
 }
 
-/// Three rungs around the middle one, widest first. Distances that f32 coordinates cannot tell from
-/// zero give no smaller bandwidth than the format allows.
+/// Three bandwidths around the middle one, widest first. The middle is clamped so that all
+/// bandwidths are within the limits of the format, even if the distances round to zero.
 pub fn ladder(middle: f64) -> Vec<f64> {
     let middle = middle.clamp(2.0f64.powi(-96), 2.0f64.powi(106));
     vec![middle * RATIO, middle, middle / RATIO]
@@ -66,7 +66,7 @@ mod tests {
         let points =
             Points::new(5, mixture.rows(0, 3000).values.iter().map(|x| *x as f32).collect());
         let sigma2 = middle(&points, &mut rng);
-        // Squared distances within a unit Gaussian cluster follow χ²₅, of median 4.35.
+        // Squared distances within a unit Gaussian cluster follow χ²₅, with median 4.35.
         assert!((3.5..6.0).contains(&sigma2), "{sigma2}");
     }
 

@@ -1,4 +1,4 @@
-//! Rows far from some landmarks: the second reading of D² sampling.
+//! Rows far from the first landmarks: the second reading of the rows in D² sampling.
 
 use crate::error::Result;
 use crate::kernel::row::{Rows, take_holes};
@@ -12,8 +12,8 @@ use crate::recipe::View;
 use crate::rows::sample::{Reservoir, mix};
 use crate::rows::{Block, Progress, RowSource, pass};
 
-/// `count` rows drawn in proportion to weight · D², where D is the distance to the nearest landmark of
-/// `plan`; each is followed by its levels, that D² and its weight.
+/// Draws `count` rows with probability proportional to weight · D², where D is the distance to the
+/// nearest landmark of `plan`. Each row is followed by its levels, its D² and its weight.
 pub fn distant_rows(
     plan: &Plan,
     count: usize,
@@ -24,7 +24,7 @@ pub fn distant_rows(
     distant_rows_by(Finder::search(plan), plan, count, source, threads, progress)
 }
 
-/// The same with what finds the nearest landmark.
+/// As [`distant_rows`], with a given search for the nearest landmark.
 pub(super) fn distant_rows_by(
     finder: Finder<'_>,
     plan: &Plan,
@@ -49,12 +49,13 @@ pub(super) fn distant_rows_by(
     Ok(reservoir)
 }
 
-/// What finds the nearest landmark of rows. All give the same bits.
+/// A search for the nearest landmarks of rows. All variants give the same bits.
 #[derive(Debug, Clone)]
 pub(super) enum Finder<'a> {
-    /// This machine's processors.
+    /// The CPU.
     Search(Box<Search>),
-    /// GPUs, where there are neither categories nor holes; and the processors, once one of them has failed.
+    /// GPUs, for plans without categories and missing values. The search on the CPU takes over once
+    /// a GPU has failed.
     Gpus(&'a Gpus, Option<Box<Search>>),
 }
 
@@ -67,7 +68,7 @@ impl<'a> Finder<'a> {
         Finder::Gpus(gpus, None)
     }
 
-    /// How many rows are best looked at together.
+    /// Best number of rows to search together.
     fn rows(&self) -> usize {
         match self {
             Finder::Search(search) => search.rows(),
@@ -110,7 +111,7 @@ fn offer(
             plan.frame.narrow(row, &mut scratch.z);
         }
         let codes = &block.codes[chunk * most * c..][..rows.len() / d * c];
-        // Distances are taken over what a row has.
+        // Distances use only the values that a row has.
         let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
         scratch.present.clear();
         if holes {
@@ -127,7 +128,7 @@ fn offer(
             };
             let d2 = f64::from(scratch.nearest.distance[i]);
             let steer = weight * d2;
-            // The survey has refused or counted invalid rows; here they are passed over.
+            // The survey has already refused or counted invalid rows; here they are ignored.
             let usable = |x: &f64| x.is_finite() || plan.is_partial() && x.is_nan();
             let valid = row.iter().all(usable) && has_enough(plan, row, codes);
             if steer > 0.0 && steer.is_finite() && valid {

@@ -1,4 +1,4 @@
-//! A plan in the making: everything but the reading of rows.
+//! The construction of a plan, except for reading rows.
 
 use super::framing::{make_frame, warn_of_lost_digits};
 use super::params::{GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale};
@@ -38,28 +38,29 @@ use crate::sketch::columns::ColumnSummary;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Rows on which the accuracy of leverage scores is measured.
+/// Number of rows on which the accuracy of leverage scores is measured.
 const ACCURACY_ROWS: usize = 800;
-/// Rows whose kernel matrix tells how many landmarks span the data, and the share they are to span.
+/// Number of rows whose kernel matrix determines how many landmarks span the data, and the share of
+/// its trace that they must span.
 const SPECTRUM_ROWS: usize = 800;
 const SPANNED: f64 = 0.95;
-/// Numbers of landmarks that are chosen without being asked for; more where clusters need them.
+/// Range of the automatic number of landmarks. Clusters may require more.
 const AUTO_LANDMARKS: std::ops::RangeInclusive<usize> = 50..=2000;
 
-/// A plan in the making.
+/// A plan under construction.
 pub struct Draft {
     params: PlanParams,
     weighting: Option<Weighting>,
     measurement: Measurement,
     witnesses: usize,
-    /// Columns of numbers of the table.
+    /// Names of the numeric columns of the table.
     inputs: Vec<String>,
     columns: Vec<String>,
     recipe: Recipe,
     frame: Frame,
-    /// Rows of the sample; what they lack is filled in.
+    /// Rows of the sample, with missing values filled in.
     sample: Placed,
-    /// The same with their holes, where they have some.
+    /// Rows of the sample with their missing values, if there are any.
     holed: Option<Points>,
     found: Survey,
     bandwidths: Vec<f64>,
@@ -68,18 +69,18 @@ pub struct Draft {
     chosen: Chosen,
 }
 
-/// How far the choice of landmarks has come.
+/// Progress of the choice of landmarks.
 enum Chosen {
-    /// Not begun.
+    /// Not started.
     Nothing,
-    /// All of them, or frequencies.
+    /// All landmarks, or frequencies.
     All(Features, Vec<u32>),
-    /// Half of `m`, from the sample; the others come from rows far from these.
+    /// Half of `m`, from the sample. The other half comes from rows far from these.
     Half { first: Placed, m: usize, wanted: Option<usize> },
 }
 
 impl Draft {
-    /// Chooses the frame, the bandwidths, and the landmarks as far as the sample goes.
+    /// Chooses the frame, the bandwidths, and the landmarks that depend on the sample alone.
     pub fn new(table: &TableColumns, found: Survey, params: &PlanValid) -> Result<Self> {
         let valid = params;
         let PlanValid { mut params, measurement, .. } = valid.clone();
@@ -111,7 +112,7 @@ impl Draft {
         report.columns = summaries;
         report.notes.extend(remarks::of_columns(&columns, &found, scale));
         warn_of_lost_digits(&columns, &found, &frame, &mut report);
-        // From here on single precision will do.
+        // Single precision suffices from here on.
         let mut data = Vec::with_capacity(found.sample.len());
         let rows = std::mem::take(&mut found.sample);
         rows.chunks_exact(frame.dims()).for_each(|row| frame.narrow(row, &mut data));
@@ -151,19 +152,20 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Where more landmarks must come from rows far from those chosen so far: a plan with these, and
-    /// how many such rows to draw.
+    /// If the remaining landmarks must come from rows far from the first ones, returns a plan with
+    /// the first landmarks and the number of rows to draw.
     pub fn wants_distant_rows(&self) -> Option<(Plan, usize)> {
         let Chosen::Half { first, .. } = &self.chosen else { return None };
         let features = Features::Nystrom(first.points.clone(), Sampling::Dsquared);
         let collect = Collect { kernel: false, cells: true, moments: false };
-        // D² is the squared distance, whatever the kernel.
+        // D² is the squared Euclidean distance for every kernel.
         let levels = first.codes.clone();
         let plan = Plan { kernel: Kernel::Gaussian, ..self.plan(features, levels, collect) };
         Some((plan, self.sample.len()))
     }
 
-    /// The plan; `distant` holds the rows that were asked for.
+    /// Completes the plan. `distant` holds the rows requested by
+    /// [`wants_distant_rows`](Self::wants_distant_rows).
     pub fn finish(mut self, distant: Option<Reservoir>) -> Result<(Plan, PlanReport)> {
         let (features, levels) =
             match (std::mem::replace(&mut self.chosen, Chosen::Nothing), distant) {
@@ -204,7 +206,7 @@ impl Draft {
         Ok((plan, self.report))
     }
 
-    /// Which sums to keep at so many landmarks, `None` for Fourier features.
+    /// The sums to keep for this number of landmarks. `None` means Fourier features.
     fn collect_for(&self, landmarks: Option<usize>) -> Collect {
         let default = Collect::default_for(self.columns.len(), landmarks);
         self.params.collect.unwrap_or(match self.params.kernel {
@@ -213,7 +215,7 @@ impl Draft {
         })
     }
 
-    /// Says which sums are left out for their size.
+    /// Adds a note about sums that are not kept because of their size.
     fn note_left_out(&mut self, collect: Collect, landmarks: Option<usize>) {
         if self.params.collect.is_some() {
             return;
@@ -257,11 +259,11 @@ impl Draft {
         }
     }
 
-    /// Rows of the sample for the plan to keep.
+    /// Draws the retained rows from the sample.
     fn witnesses(&self) -> Option<Witnesses> {
         let weights = &self.found.sample_weights;
         let places = draw_places(weights, self.witnesses, self.params.seed);
-        // Where every row is kept, none has been drawn by its weight.
+        // If every row is kept, rows were not drawn by weight, so their weights must be stored.
         let all = places.len() == weights.iter().filter(|w| **w > 0.0).count();
         let same = weights.iter().all(|w| *w == weights[0]);
         let kept = match all && !same {
@@ -273,7 +275,7 @@ impl Draft {
             false => Vec::new(),
         };
         (!places.is_empty()).then(|| {
-            // Witnesses lack what the rows lack.
+            // Retained rows keep their missing values.
             let chosen = self.sample.select(&places);
             let rows = match &self.holed {
                 Some(holed) => {
@@ -287,12 +289,12 @@ impl Draft {
         })
     }
 
-    /// The bandwidth at which leverage scores and Cholesky factors are taken.
+    /// The bandwidth of leverage scores and Cholesky factors.
     fn sigma2(&self) -> f64 {
         self.bandwidths[self.bandwidths.len() / 2]
     }
 
-    /// The kernel at that bandwidth.
+    /// The kernel at this bandwidth.
     fn kernel(&self) -> ScaledKernel {
         self.params.kernel.at(self.sigma2())
     }
@@ -322,7 +324,7 @@ impl Draft {
         Ok(Chosen::All(Features::Nystrom(placed.points, sampling), placed.codes))
     }
 
-    /// Landmarks from the user, each once.
+    /// Landmarks from the user, without duplicates.
     fn given(&mut self, given: &GivenLandmarks) -> Result<Placed> {
         if !self.recipe.categories.is_empty() {
             let expected = "left out where the table has categories";
@@ -332,7 +334,7 @@ impl Draft {
             let expected = "left out where vectors are scaled to length one";
             return Err(Error::parameter("`landmarks_from`", expected, &given.name));
         }
-        // Columns of the table that are not measured are not in the landmarks, either.
+        // The given rows have all numeric columns of the table; only the measured ones are used.
         let place = |number: &Number| self.inputs.iter().position(|name| *name == number.input);
         let places: Vec<usize> = self.recipe.numbers.iter().filter_map(place).collect();
         let d = self.inputs.len();
@@ -371,7 +373,7 @@ impl Draft {
         Ok(Placed::new(&self.recipe, all.select(&kept), Vec::new()))
     }
 
-    /// Most landmarks whose sums a sketch may have, where so many are wanted.
+    /// Largest number of landmarks whose sums fit in a sketch, if `wanted` are requested.
     fn most_landmarks(&self, wanted: usize) -> usize {
         let most = |landmarks: usize| {
             let of_plan = Measured {
@@ -386,11 +388,11 @@ impl Draft {
             };
             of_plan.most_points()
         };
-        // Where there are fewer than wanted, more may be collected of each.
+        // With fewer landmarks than wanted, more sums per landmark may be collected.
         most(most(wanted).min(wanted))
     }
 
-    /// How many landmarks there are to be.
+    /// The number of landmarks.
     fn count(&mut self, wanted: Option<usize>) -> Result<usize> {
         let rows = self.found.rows;
         let Some(m) = wanted else { return Ok(self.default_count()) };
@@ -406,7 +408,8 @@ impl Draft {
         Ok(m)
     }
 
-    /// The rule for the number of landmarks; says where rows or sums do not go far enough for the clusters.
+    /// The default number of landmarks. Adds a note if the rows or the sums allow fewer than the
+    /// clusters need.
     fn default_count(&mut self) -> usize {
         let enough = default_landmarks(self.params.clusters);
         let (rows, most) = (self.found.rows, self.most_landmarks(enough));
@@ -424,12 +427,13 @@ impl Draft {
         m
     }
 
-    /// A number of landmarks from the clusters to learn, the columns and the spectrum of the kernel, and
-    /// why.
+    /// Chooses the number of landmarks from the clusters, the columns and the spectrum of the
+    /// kernel, and adds a note with the reason.
     ///
-    /// A model of k clusters has k(d + 1) numbers, and twice as many moments determine them well; a cell
-    /// cut by a border serves two clusters, so there are at least [`LANDMARKS_PER_CLUSTER`]. Eigenvalues of the kernel
-    /// matrix of a small sample tell how many landmarks span the rows, where that is few.
+    /// A model of k clusters has k(d + 1) parameters, and twice as many moments determine them
+    /// well. A cell that is cut by a border serves two clusters, so there are at least
+    /// [`LANDMARKS_PER_CLUSTER`]. The eigenvalues of the kernel matrix of a small sample show how
+    /// many landmarks span the rows, if that number is small.
     fn auto_count(&mut self) -> Result<usize> {
         let d = self.frame.dims();
         let space = self.sample.space();
@@ -474,7 +478,7 @@ impl Draft {
         Ok(m)
     }
 
-    /// Exactly `wanted` landmarks, or all different rows where there are fewer.
+    /// Chooses exactly `wanted` landmarks, or all different rows if there are fewer.
     fn counted(&mut self, wanted: Option<usize>, sampling: Sampling) -> Result<Placed> {
         let m = self.count(wanted)?;
         let (sample, kernel) = (self.sample.space(), self.kernel());
@@ -495,7 +499,8 @@ impl Draft {
         Ok(self.fill(chosen, m, wanted))
     }
 
-    /// Brings landmarks from the sample to `m` with uniform ones, and says what happened.
+    /// Adds uniformly drawn landmarks until there are `m`, with a note if any were added or if some
+    /// are still missing.
     fn fill(&mut self, mut chosen: Vec<usize>, m: usize, wanted: Option<usize>) -> Placed {
         if chosen.len() < m {
             let found = chosen.len();
@@ -513,7 +518,7 @@ impl Draft {
     }
 
     fn note_fewer(&mut self, got: usize, m: usize, wanted: Option<usize>) {
-        // Without a number asked for, all rows of a small table are what the user expects.
+        // Without a requested number, using all rows of a small table is no surprise.
         let expected = wanted.is_none() && got as u64 == self.found.rows;
         if got < m && !expected {
             self.report.notes.push(format!(
@@ -522,7 +527,8 @@ impl Draft {
         }
     }
 
-    /// BLESS, then `m` draws, or the paper's random number where `m` is not given.
+    /// Leverage sampling: BLESS scores, then `m` draws, or the paper's random number of draws if
+    /// `m` is not given.
     fn leverage(&mut self, target: Target, m: Option<(usize, Option<usize>)>) -> Result<Placed> {
         let (kernel, space) = (self.kernel(), self.sample.space());
         let scores = leverage::bless(space, kernel, target, &mut self.rng)?;
@@ -549,8 +555,9 @@ impl Draft {
         })
     }
 
-    /// D² over all rows: half the landmarks from the sample, the other half from rows drawn in
-    /// proportion to D² to the first half.
+    /// D² sampling over all rows, first step: chooses half of the landmarks from the sample. The
+    /// other half comes from rows drawn with probability proportional to their D² from the first
+    /// half.
     fn first_half(&mut self, wanted: Option<usize>) -> Result<Chosen> {
         let m = self.count(wanted)?;
         let (space, threads) = (self.sample.space(), self.params.threads);
@@ -581,10 +588,10 @@ impl Draft {
         let distant = Placed::filled(&self.recipe, Points::new(d, rows), codes, donors);
         let threads = self.params.threads;
         if holed {
-            // Rows were drawn by the distance over what they have.
+            // The distances of the draw use only the values that are present.
             d2 = squared_distances(distant.space(), first.space(), threads);
         }
-        // A row that is kept with probability p stands for 1/p rows like it.
+        // A row drawn with probability p represents 1/p rows.
         let stand_for = |(w, d2): (&f64, &f64)| w / -(-w * d2 * threshold).exp_m1();
         let stand_for: Vec<f64> = weights
             .iter()

@@ -1,4 +1,4 @@
-//! The frame of a plan: where its coordinates begin, and what columns are divided by.
+//! The frame of a plan: the centre and the scale of each column.
 
 use super::params::{PlanParams, Scale};
 use super::report::PlanReport;
@@ -9,7 +9,8 @@ use crate::plan::frame::Frame;
 use crate::planning::survey::Survey;
 use crate::recipe::Recipe;
 
-/// The centre is the mean, rounded to about the column's spread so that integers stay integers.
+/// Makes the frame. The centre is the mean, rounded to about the column's spread, so that integer
+/// columns have integer coordinates.
 pub fn make_frame(
     columns: &[String],
     recipe: &Recipe,
@@ -28,7 +29,7 @@ pub fn make_frame(
         } else {
             c.mean
         });
-        // A sine or a cosine that is constant up to rounding is not stretched.
+        // A sine or cosine that is constant up to rounding must not be scaled up.
         let circle = recipe.numbers[j].step.of_circle() && c.high - c.low < ONE_POINT;
         let usable = c.deviation.is_normal() && c.low < c.high && !circle;
         let scale = match params.scale.unwrap_or_default() {
@@ -48,7 +49,7 @@ pub fn make_frame(
     Frame::new(columns, centre, scales, &low, &high)
 }
 
-/// How many standard deviations the quartiles of a Gaussian are apart.
+/// Distance between the quartiles of a standard Gaussian.
 const GAUSSIAN_QUARTILES: f64 = 1.348_979_500_392_163;
 
 /// Quartiles of a column in the sample.
@@ -62,8 +63,8 @@ fn quartiles(found: &Survey, j: usize) -> (f64, f64) {
     (at(0.25), at(0.75))
 }
 
-/// Sums count steps of about 2⁻²⁸ of the largest value: a few rows that are immensely far away make the
-/// steps too wide for all others.
+/// Warns about columns with extreme values. Sums count in steps of about 2⁻²⁸ of the largest value,
+/// so a few extremely distant rows make the steps too coarse for all others.
 pub fn warn_of_lost_digits(
     columns: &[String],
     found: &Survey,

@@ -1,21 +1,22 @@
-//! Values for what rows of the sample lack, so that they can be landmarks: taken from rows like them.
+//! Imputation of missing values in rows of the sample, so that these rows can be landmarks. Values
+//! are taken from similar rows.
 
 use crate::recipe::Category;
 
-/// Rows that values are taken from.
+/// Largest number of donor rows.
 const DONORS: usize = 1000;
 
-/// Rows of the sample that lend their values.
+/// Rows of the sample whose values fill the missing values of others.
 pub struct Donors<'a> {
     dims: usize,
     categories: &'a [Category],
-    /// Coordinates, NaN where a row lacks one, and levels.
+    /// Coordinates, with NaN for missing values, and levels.
     rows: Vec<f32>,
     codes: Vec<u32>,
 }
 
 impl<'a> Donors<'a> {
-    /// Some of the rows, spread evenly.
+    /// Selects donors at regular intervals from the rows.
     pub fn new(dims: usize, rows: &[f32], codes: &[u32], categories: &'a [Category]) -> Self {
         let step = (rows.len() / dims).div_ceil(DONORS).max(1);
         let rows = rows.chunks_exact(dims).step_by(step).flatten().copied().collect();
@@ -27,8 +28,9 @@ impl<'a> Donors<'a> {
         Donors { dims, categories, rows, codes }
     }
 
-    /// Fills what a row lacks: each value comes from the nearest row that has it, by the mean squared difference in what
-    /// both have. Zero, the centre of the column, where no row has it.
+    /// Fills the missing values of a row. Each value comes from the nearest donor that has it, by
+    /// the mean squared difference over the values present in both rows. If no donor has the value,
+    /// it becomes zero, the centre of the column.
     pub fn fill(&self, row: &mut [f32], codes: &[u32]) {
         if row.iter().all(|x| !x.is_nan()) {
             return;

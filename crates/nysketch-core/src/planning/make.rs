@@ -1,4 +1,4 @@
-//! All steps of planning where the rows lie on one machine.
+//! Planning with all rows on one machine.
 
 use super::distant::{Finder, distant_rows_by};
 use super::draft::Draft;
@@ -12,13 +12,13 @@ use crate::planning::survey::{SurveyPart, survey_part};
 use crate::recipe::View;
 use crate::rows::{Progress, RowSource};
 
-/// Makes a plan. Reads the source once, and once more for D² landmarks on data larger than the
-/// sample.
+/// Makes a plan. Reads the source once, and a second time for D² landmarks if there are more rows
+/// than the sample holds.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Table, make_plan};
 /// # fn main() -> nysketch_core::Result<()> {
-/// // Parameters are checked before anything is opened or read.
+/// // Parameters are checked before the source is opened.
 /// let params = PlanParams::default().landmarks(10).check()?;
 /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
 /// let (plan, _) = make_plan(&table, &params, &())?;
@@ -55,7 +55,8 @@ pub fn make_plan(
     Ok((plan, report))
 }
 
-/// GPUs that have the landmarks of a plan, where they were asked for or pay; or why one that would pay is left alone.
+/// Starts GPUs with the landmarks of a plan, if they were requested or make planning faster.
+/// Otherwise, returns the reason why a GPU that would be faster is not used.
 fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<(Option<Gpus>, Option<String>)> {
     if plan.is_partial() || !plan.categories().is_empty() {
         return Ok((None, None));
@@ -66,7 +67,8 @@ fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<(Option<Gpus>,
     params.device().start(operations, params.threads(), start)
 }
 
-/// Reads the source, which holds some of the rows, once: all that could be measured.
+/// Reads a source, which may hold only a part of the rows, once and surveys all columns that may be
+/// measured.
 pub fn survey_rows(
     source: &dyn RowSource,
     params: &PlanValid,
@@ -78,7 +80,7 @@ pub fn survey_rows(
     survey_part(&view, params.weighting(), params.survey(width), progress)
 }
 
-/// Checks the parameters and makes a plan for the rows of `source`, unwatched.
+/// Checks the parameters and makes a plan for the rows of `source`, without reporting progress.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Table, plan_for};

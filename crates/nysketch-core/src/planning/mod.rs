@@ -1,10 +1,11 @@
-//! Making a plan from the rows: survey, frame, bandwidths, landmarks.
+//! Planning: makes a plan from rows, in the steps survey, frame, bandwidths and landmarks.
 //!
-//! Deterministic for the same files, order and seed, whatever the number of threads.
+//! The plan is deterministic for the same files, order and seed, for any number of threads.
 //!
-//! Rows are read by [`survey`](crate::planning::survey::survey) and, for D² landmarks, by [`distant_rows`]; what is done between and
-//! after is a [`Draft`], which sees no rows. Where the rows lie on many machines, each surveys its own, what they found
-//! is merged, and the draft goes back to them for the distant rows.
+//! [`survey`](crate::survey::survey) reads the rows, and [`distant_rows`] reads them again for D²
+//! landmarks. The steps between and after these readings are a [`Draft`], which reads no rows. If
+//! the rows are on several machines, each machine surveys its own rows, the surveys are merged, and
+//! the draft requests distant rows from all machines.
 
 pub mod bandwidth;
 mod distant;

@@ -1,7 +1,7 @@
-//! Everything that can be said about a plan, and what it means.
+//! Parameters of planning, their defaults and their checks.
 //!
-//! Front ends only parse: they fill in [`PlanParams`]. Whether options fit together, and what the
-//! defaults are, is decided here, by [`PlanParams::check`].
+//! Front ends only parse: they fill in [`PlanParams`]. [`PlanParams::check`] sets the defaults and
+//! decides which options can be combined.
 
 use super::private::PrivateParams;
 use crate::error::names::{Choice, Named, name_of};
@@ -20,29 +20,30 @@ use crate::recipe::{Step, vector_of};
 use crate::rows::Invalid;
 use crate::rows::weight::WeightParams;
 
-/// Frequencies where the user names no number: as many features as
+/// Default number of frequencies, which gives as many features as
 /// [`DEFAULT_LANDMARKS`](super::DEFAULT_LANDMARKS).
 pub const DEFAULT_FREQUENCIES: usize = 200;
-/// Rows sampled where the user names no number.
+/// Default number of sampled rows.
 pub const DEFAULT_SAMPLE_ROWS: usize = 20_000;
-/// Values that the default sample has at most, but for the rows that the landmarks need (twice as many as these) and the
-/// witnesses: 134 MB, held twice at most.
+/// Largest number of values in the default sample: 134 MB, held at most twice. The sample is larger
+/// if the landmarks (two rows each) or the retained rows need it.
 pub const SAMPLE_VALUES: usize = 1 << 24;
-/// Witness rows where the user names no number.
+/// Default number of retained rows.
 pub const DEFAULT_WITNESSES: usize = 20_000;
 
-/// Witness rows for each of the first clusters and for each of the others, where the number of clusters is given: k-means on s
-/// rows is worse than on all by about k/s, and by twice that where clusters overlap. Of many clusters fewer rows for each keep that
-/// within half a percent, and learning within the time of the pass.
+/// Number of retained rows for each of the first clusters and for each further cluster, if the
+/// number of clusters is given. The risk of k-means on s rows exceeds that on all rows by a share
+/// of about k/s, and by twice that if clusters overlap. With many clusters, fewer rows per cluster
+/// keep the excess within half a percent and learning within the time of the pass.
 const WITNESSES_PER_CLUSTER: [usize; 2] = [800, 300];
 const FIRST_CLUSTERS: usize = 200;
-/// Values that witness rows have at most for each hundred clusters, about 4 MB, and never more than the sample; but for 20
-/// rows a cluster and 2,000 in all.
+/// Largest number of values in the retained rows for each hundred clusters, about 4 MB, and never
+/// more than in the sample. At least 20 rows per cluster and 2,000 rows are kept in any case.
 const WITNESS_VALUES: usize = 1_000_000;
 const LEAST_PER_CLUSTER: usize = 20;
 const LEAST_WITNESSES: usize = 2_000;
 
-/// The number of witness rows of so many columns where none is given.
+/// Default number of retained rows for this number of columns.
 pub fn default_witnesses(columns: usize, clusters: Option<usize>) -> usize {
     let k = clusters.unwrap_or(0);
     let (first, others) = (k.min(FIRST_CLUSTERS), k.saturating_sub(FIRST_CLUSTERS));
@@ -53,12 +54,12 @@ pub fn default_witnesses(columns: usize, clusters: Option<usize>) -> usize {
     wanted.min((values / columns.max(1)).max(least))
 }
 
-/// What another level adds to a squared distance where nothing is said. Two rows differ by 2 on average in a
-/// column of numbers that is divided by its standard deviation; on mixtures of Gaussians and multinomials this found more of
-/// the clusters than 1, the other natural choice.
+/// Default contribution of different levels to a squared distance. Two rows differ by 2 on average
+/// in a numeric column that is divided by its standard deviation. On mixtures of Gaussians and
+/// multinomials, this value recovered more of the clusters than 1, the other natural choice.
 pub const CATEGORY_WEIGHT: f64 = 2.0;
 
-/// Which feature map.
+/// The feature map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FeatureKind {
     /// Kernel values at landmarks.
@@ -66,7 +67,7 @@ pub enum FeatureKind {
     Nystrom,
     /// Random Fourier features.
     Fourier,
-    /// The same, with frequencies of adapted lengths.
+    /// Random Fourier features with frequencies of adapted lengths.
     AdaptedFourier,
 }
 
@@ -84,13 +85,13 @@ impl Named for FeatureKind {
 }
 
 impl FeatureKind {
-    /// Its name.
+    /// Name of the option value.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 }
 
-/// How many landmarks.
+/// The number of landmarks.
 ///
 /// ```
 /// use nysketch_core::LandmarkCount;
@@ -102,9 +103,9 @@ impl FeatureKind {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandmarkCount {
-    /// So many.
+    /// A given number.
     Number(usize),
-    /// Chosen from the data: the spectrum of the kernel and the clusters to be learned.
+    /// Chosen from the spectrum of the kernel and the number of clusters.
     Auto,
 }
 
@@ -124,21 +125,21 @@ impl std::str::FromStr for LandmarkCount {
 /// Landmarks from the user.
 #[derive(Debug, Clone)]
 pub struct GivenLandmarks {
-    /// Where they come from, for messages.
+    /// Name of their source, for messages.
     pub name: String,
     /// Rows in the table's units.
     pub rows: Vec<Vec<f64>>,
 }
 
-/// How columns are scaled.
+/// The scale of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// As they are.
+    /// Columns are not scaled.
     #[default]
     None,
-    /// Divided by their standard deviation.
+    /// Columns are divided by their standard deviation.
     Standard,
-    /// Divided by the width of their middle half, as a standard deviation of a Gaussian.
+    /// Columns are divided by their interquartile range over that of a standard Gaussian.
     Robust,
 }
 
@@ -156,21 +157,21 @@ impl Named for Scale {
 }
 
 impl Scale {
-    /// Its name.
+    /// Name of the option value.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 }
 
-/// What becomes of rows that lack values.
+/// Treatment of rows with missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Missing {
-    /// They count by the values they have, where some were missing while planning; else they are invalid.
+    /// `Partial` if values are missing while planning, otherwise `Error`.
     #[default]
     Auto,
-    /// They are invalid.
+    /// Rows with missing values are invalid.
     Error,
-    /// They count by the values they have.
+    /// Rows with missing values contribute the values they have.
     Partial,
 }
 
@@ -188,22 +189,22 @@ impl Named for Missing {
 }
 
 impl Missing {
-    /// Its name.
+    /// Name of the option value.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 }
 
-/// What of a point in time is measured.
+/// A measured part of a timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatePart {
-    /// Its position.
+    /// The timestamp itself.
     Time,
-    /// The time of the day, as a point on a circle.
+    /// The time of day, as a point on a circle.
     Hour,
-    /// The time of the week, likewise.
+    /// The time of the week, as a point on a circle.
     Weekday,
-    /// The time of the year, likewise.
+    /// The time of the year, as a point on a circle.
     Month,
 }
 
@@ -218,10 +219,10 @@ impl Named for DatePart {
 }
 
 impl DatePart {
-    /// What is measured where nothing is said.
+    /// Parts that are measured by default.
     pub const DEFAULT: &'static [DatePart] = &[DatePart::Time, DatePart::Hour, DatePart::Weekday];
 
-    /// Endings of the names of its columns, and the steps to them.
+    /// Suffixes of the names of the resulting columns, and the steps that compute them.
     pub(super) fn steps(self) -> &'static [(&'static str, Step)] {
         match self {
             DatePart::Time => &[("", Step::Time)],
@@ -234,7 +235,7 @@ impl DatePart {
     }
 }
 
-/// How many rows landmarks are chosen from.
+/// The number of rows from which landmarks are chosen.
 ///
 /// ```
 /// use nysketch_core::SampleRows;
@@ -246,12 +247,13 @@ impl DatePart {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRows {
-    /// A uniform sample: [`DEFAULT_SAMPLE_ROWS`], or four times the landmarks where that is more, as far as these have no
-    /// more than [`SAMPLE_VALUES`] values; never fewer than twice the landmarks, or than the witnesses.
+    /// A uniform sample of [`DEFAULT_SAMPLE_ROWS`] rows, or of four times the number of landmarks
+    /// if that is more, with at most [`SAMPLE_VALUES`] values. At least twice as many rows as
+    /// landmarks, and at least as many as retained rows.
     Default,
-    /// A uniform sample of so many.
+    /// A uniform sample of a given number of rows.
     Count(usize),
-    /// All of them, in memory.
+    /// All rows, in memory.
     All,
 }
 
@@ -268,13 +270,13 @@ impl std::str::FromStr for SampleRows {
     }
 }
 
-/// Everything that can be chosen about a plan, as it was said.
+/// Unchecked parameters of a plan.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sampling, Scale};
 /// let params = PlanParams::default().landmarks(100).sampling(Sampling::Uniform).scale(Scale::Standard);
 /// assert!(params.check().is_ok());
-/// // Options that do not fit together are refused before any row is read.
+/// // Options that cannot be combined are refused before any row is read.
 /// let error = PlanParams::default().frequencies(50).check().unwrap_err();
 /// assert!(error.to_string().contains("`features=fourier`"));
 /// ```
@@ -283,60 +285,63 @@ impl std::str::FromStr for SampleRows {
 pub struct PlanParams {
     /// The feature map.
     pub features: FeatureKind,
-    /// How many landmarks; [`default_landmarks`] or as many as there are different rows by default.
+    /// Number of landmarks. By default [`default_landmarks`], or the number of different rows if
+    /// that is smaller.
     pub landmarks: Option<LandmarkCount>,
-    /// Clusters that are to be learned, if known.
+    /// Number of clusters to learn, if known.
     pub clusters: Option<usize>,
-    /// The rule that landmarks are chosen by.
+    /// The method that chooses landmarks.
     pub sampling: Option<Sampling>,
-    /// λ of leverage sampling in the paper's way, where the number of landmarks is random.
+    /// λ of the paper's leverage sampling, in which the number of landmarks is random.
     pub leverage_lambda: Option<f64>,
-    /// Landmarks of the user's own.
+    /// Landmarks given by the user.
     pub landmarks_from: Option<GivenLandmarks>,
     /// m′ of Fourier features, half the number of features.
     pub frequencies: Option<usize>,
-    /// The kernel that is summed at landmarks.
+    /// The kernel of the kernel sums.
     pub kernel: Kernel,
-    /// σ² of each rung, in any order, or `None` to choose them from the sample.
+    /// Bandwidths σ² in any order; `None` chooses them from the sample.
     pub bandwidths: Option<Vec<f64>>,
-    /// How columns are scaled; by default not at all, or by standard deviations where there are categories or points
-    /// in time, which have no unit that others could share.
+    /// The scale of columns. By default columns are not scaled, except with categories or
+    /// timestamps, which have no unit in common with other columns; then columns are divided by
+    /// their standard deviations.
     pub scale: Option<Scale>,
-    /// Columns of numbers that are measured as `sign(x)·ln(1 + |x|)`.
+    /// Numeric columns that are measured as `sign(x)·ln(1 + |x|)`.
     pub log: Vec<String>,
-    /// What a column counts in squared distances: 1 for numbers and [`CATEGORY_WEIGHT`] for categories where nothing is
-    /// said.
+    /// Weights of columns in squared distances. The default is 1 for numeric columns and
+    /// [`CATEGORY_WEIGHT`] for categories.
     pub column_weights: Vec<(String, f64)>,
-    /// Vectors that are scaled to length one, `*` for all columns of numbers together.
+    /// Vectors that are scaled to length one; `*` means all numeric columns together.
     pub unit: Vec<String>,
-    /// What of each point in time is measured; [`DatePart::DEFAULT`] where nothing is said.
+    /// Measured parts of each column of timestamps; [`DatePart::DEFAULT`] by default.
     pub dates: Vec<(String, Vec<DatePart>)>,
-    /// Categories that the user asked for: however many levels they have.
+    /// Columns requested as categories, with any number of levels.
     pub categorical: Vec<String>,
-    /// Columns that the user named: they are not left out.
+    /// Columns named by the user, which are always measured.
     pub named: Vec<String>,
-    /// Whether columns of numbers that are unmistakably ids are left out.
+    /// Whether numeric columns that are clearly ids are excluded.
     pub leave_out_ids: bool,
-    /// What becomes of rows that lack values.
+    /// Treatment of rows with missing values.
     pub missing: Missing,
-    /// Rows that landmarks are chosen from.
+    /// Number of rows from which landmarks are chosen.
     pub sample_rows: SampleRows,
-    /// Which sums to keep, or `None` for the default.
+    /// The sums to keep; `None` for the default.
     pub collect: Option<Collect>,
-    /// Rows of the sample that the plan keeps, all rows where there are fewer, 0 for none; by default
-    /// [`default_witnesses`] where landmarks are chosen from the rows and cells are kept, else none.
+    /// Number of rows of the sample that the plan retains: all rows if there are fewer, 0 for none.
+    /// By default [`default_witnesses`] if landmarks are chosen from the rows and cells are kept,
+    /// otherwise none.
     pub witnesses: Option<usize>,
     /// The column of row weights.
     pub weighting: Option<WeightParams>,
-    /// What makes the plan private; the rows it is made from are then public.
+    /// Parameters of a private plan, which must be made from public rows.
     pub private: Option<PrivateParams>,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// What to do with invalid rows.
+    /// Treatment of invalid rows.
     pub invalid: Invalid,
-    /// Threads to use.
+    /// Number of threads.
     pub threads: usize,
-    /// Where rows are compared with landmarks; the plan is the same everywhere.
+    /// The device that compares rows with landmarks. The plan is the same for every device.
     pub device: DeviceChoice,
 }
 
@@ -374,12 +379,12 @@ impl Default for PlanParams {
     }
 }
 
-/// What to measure at.
+/// The points at which features are measured.
 #[derive(Debug, Clone)]
 pub(super) enum Measurement {
     /// Landmarks chosen from the rows.
     Chosen { landmarks: Option<LandmarkCount>, sampling: Sampling },
-    /// The paper's random number of landmarks for a λ.
+    /// The paper's random number of landmarks for a given λ.
     Leverage(f64),
     /// Landmarks given as rows in the table's units.
     Given(GivenLandmarks),
@@ -387,162 +392,162 @@ pub(super) enum Measurement {
     Fourier { frequencies: usize, law: FrequencyLaw },
 }
 
-/// Checked parameters: only these can run.
+/// Checked parameters. Planning accepts only these.
 #[derive(Debug, Clone)]
 pub struct PlanValid {
     pub(super) params: PlanParams,
     pub(super) measurement: Measurement,
-    /// How many witness rows to keep at most.
+    /// Largest number of retained rows.
     pub(super) witnesses: usize,
 }
 
 impl PlanParams {
-    /// With so many landmarks.
+    /// Sets the number of landmarks.
     #[must_use]
     pub fn landmarks(mut self, count: usize) -> Self {
         self.landmarks = Some(LandmarkCount::Number(count));
         self
     }
 
-    /// With a number of landmarks chosen from the data.
+    /// Chooses the number of landmarks from the data.
     #[must_use]
     pub fn auto_landmarks(mut self) -> Self {
         self.landmarks = Some(LandmarkCount::Auto);
         self
     }
 
-    /// For so many clusters.
+    /// Sets the number of clusters to learn.
     #[must_use]
     pub fn clusters(mut self, clusters: usize) -> Self {
         self.clusters = Some(clusters);
         self
     }
 
-    /// With landmarks chosen by this rule.
+    /// Sets the method that chooses landmarks.
     #[must_use]
     pub fn sampling(mut self, rule: Sampling) -> Self {
         self.sampling = Some(rule);
         self
     }
 
-    /// With leverage sampling at this λ.
+    /// Sets λ of leverage sampling.
     #[must_use]
     pub fn leverage_lambda(mut self, lambda: f64) -> Self {
         self.leverage_lambda = Some(lambda);
         self
     }
 
-    /// With these rows as landmarks; `name` is where they come from, for messages.
+    /// Uses these rows as landmarks. `name` is their source, for messages.
     #[must_use]
     pub fn landmarks_from(mut self, name: impl Into<String>, rows: Vec<Vec<f64>>) -> Self {
         self.landmarks_from = Some(GivenLandmarks { name: name.into(), rows });
         self
     }
 
-    /// With random Fourier features instead of landmarks.
+    /// Uses random Fourier features instead of landmarks.
     #[must_use]
     pub fn fourier(mut self, frequencies: usize) -> Self {
         self.features = FeatureKind::Fourier;
         self.frequencies(frequencies)
     }
 
-    /// With so many frequencies.
+    /// Sets the number of frequencies.
     #[must_use]
     pub fn frequencies(mut self, frequencies: usize) -> Self {
         self.frequencies = Some(frequencies);
         self
     }
 
-    /// With this kernel.
+    /// Sets the kernel.
     #[must_use]
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = kernel;
         self
     }
 
-    /// With these bandwidths σ².
+    /// Sets the bandwidths σ².
     #[must_use]
     pub fn bandwidths(mut self, sigma2: impl Into<Vec<f64>>) -> Self {
         self.bandwidths = Some(sigma2.into());
         self
     }
 
-    /// With columns scaled in this way.
+    /// Sets the scale of columns.
     #[must_use]
     pub fn scale(mut self, scale: impl Into<Option<Scale>>) -> Self {
         self.scale = scale.into();
         self
     }
 
-    /// With these columns of numbers measured as logarithms.
+    /// Measures these numeric columns as logarithms.
     #[must_use]
     pub fn log<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.log = columns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With a column that counts `weight` times in squared distances.
+    /// Sets the weight of a column in squared distances.
     #[must_use]
     pub fn column_weight(mut self, column: impl Into<String>, weight: f64) -> Self {
         self.column_weights.push((column.into(), weight));
         self
     }
 
-    /// With these vectors scaled to length one.
+    /// Scales these vectors to length one.
     #[must_use]
     pub fn unit<S: Into<String>>(mut self, vectors: impl IntoIterator<Item = S>) -> Self {
         self.unit = vectors.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With these parts of a column of points in time.
+    /// Sets the measured parts of a column of timestamps.
     #[must_use]
     pub fn dates(mut self, column: impl Into<String>, parts: impl Into<Vec<DatePart>>) -> Self {
         self.dates.push((column.into(), parts.into()));
         self
     }
 
-    /// With these categories, however many levels they have.
+    /// Treats these columns as categories, with any number of levels.
     #[must_use]
     pub fn categorical<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.categorical = columns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With these columns kept, whatever they look like.
+    /// Measures these columns in any case.
     #[must_use]
     pub fn named<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.named = columns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Without columns that are unmistakably ids.
+    /// Sets whether columns that are clearly ids are excluded.
     #[must_use]
     pub fn leave_out_ids(mut self, leave_out: bool) -> Self {
         self.leave_out_ids = leave_out;
         self
     }
 
-    /// With rows that lack values treated in this way.
+    /// Sets the treatment of rows with missing values.
     #[must_use]
     pub fn missing(mut self, missing: Missing) -> Self {
         self.missing = missing;
         self
     }
 
-    /// What a column counts in squared distances, where it was said.
+    /// The weight of a column in squared distances, if it was set.
     pub(super) fn weight_of(&self, column: &str) -> Option<f64> {
         let of_it = |(name, _): &&(String, f64)| name == column || vector_of(column) == Some(name);
         self.column_weights.iter().find(of_it).map(|(_, weight)| *weight)
     }
 
-    /// Whether cells are kept, as far as that is known before rows are read.
+    /// Whether cells are kept, according to the parameters alone.
     fn keeps_cells(&self) -> bool {
         self.features == FeatureKind::Nystrom
             && self.collect.map_or(self.kernel == Kernel::Gaussian, |c| c.cells)
     }
 
-    /// Whether rows may lack values, in a table that has holes or not.
+    /// Whether the plan allows missing values, for a table with or without missing values.
     pub(super) fn keeps_partial(&self, holes: bool) -> bool {
         match self.missing {
             Missing::Auto => holes && self.keeps_cells(),
@@ -551,71 +556,74 @@ impl PlanParams {
         }
     }
 
-    /// With landmarks chosen from so many rows.
+    /// Sets the number of rows from which landmarks are chosen.
     #[must_use]
     pub fn sample_rows(mut self, rows: SampleRows) -> Self {
         self.sample_rows = rows;
         self
     }
 
-    /// With these sums.
+    /// Sets the sums to keep.
     #[must_use]
     pub fn collect(mut self, collect: Collect) -> Self {
         self.collect = Some(collect);
         self
     }
 
-    /// With so many witness rows, 0 for none.
+    /// Sets the number of retained rows, 0 for none.
     #[must_use]
     pub fn witnesses(mut self, count: usize) -> Self {
         self.witnesses = Some(count);
         self
     }
 
-    /// With row weights from this column, rounded to multiples of `unit`; `None` chooses it from the weights.
+    /// Uses this column as row weights, rounded to multiples of `unit`. `None` chooses the unit
+    /// from the weights.
     #[must_use]
     pub fn weights(mut self, column: impl Into<String>, unit: impl Into<Option<f64>>) -> Self {
         self.weighting = Some(WeightParams { column: column.into(), unit: unit.into() });
         self
     }
 
-    /// With bounds that make the plan private. The rows that it is made from must be public.
+    /// Makes the plan private, with these bounds. The rows it is made from must be public.
     #[must_use]
     pub fn private(mut self, private: PrivateParams) -> Self {
         self.private = Some(private);
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// With invalid rows treated in this way.
+    /// Sets the treatment of invalid rows.
     #[must_use]
     pub fn invalid(mut self, invalid: Invalid) -> Self {
         self.invalid = invalid;
         self
     }
 
-    /// On so many threads.
+    /// Sets the number of threads.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// With distances of all rows from landmarks, which `sampling=dsquared` takes, on this device: by default the
-    /// processors. Tables with categories or holes are theirs in any case.
+    /// Sets the device that computes the distances of all rows from landmarks for
+    /// `sampling=dsquared`. The default is the CPU, which is always used for tables with categories
+    /// or missing values.
     #[must_use]
     pub fn device(mut self, device: DeviceChoice) -> Self {
         self.device = device;
         self
     }
 
-    /// What was said about features that do not go with the chosen map, if anything.
+    /// The first option that cannot be combined with the chosen feature map, if any, and the
+    /// expected use.
     fn misplaced(&self) -> Option<(&'static str, &'static str)> {
         let landmarks = [
             ("`landmarks`", self.landmarks.is_some()),
@@ -698,7 +706,7 @@ impl PlanParams {
         Ok(PlanValid { params: self, measurement, witnesses })
     }
 
-    /// Refuses what a private plan cannot have, and leaves nothing to be chosen that would.
+    /// Refuses options that a private plan does not support, and sets defaults that suit it.
     fn settle_private(&mut self) -> Result<()> {
         let Some(private) = &self.private else { return Ok(()) };
         private.check()?;
@@ -717,13 +725,13 @@ impl PlanParams {
         self.leave_out_ids = false;
         self.missing = Missing::Error;
         self.witnesses = Some(0);
-        // Every kind of sum takes its part of the budget.
+        // Every kind of sum uses a part of the budget, so the default keeps only one kind.
         let cells = self.features == FeatureKind::Nystrom && self.kernel == Kernel::Gaussian;
         self.collect.get_or_insert(Collect { kernel: !cells, cells, moments: false });
         Ok(())
     }
 
-    /// How many witness rows to keep at most.
+    /// Largest number of retained rows.
     fn witness_count(&self) -> Result<usize> {
         let cells = self.keeps_cells();
         let none = if self.landmarks_from.is_some() {
@@ -789,7 +797,7 @@ impl PlanParams {
 }
 
 impl PlanValid {
-    /// How to survey rows of so many columns, categories included.
+    /// Parameters of the survey of a table with `columns` columns, including categories.
     #[doc(hidden)]
     pub fn survey(&self, columns: usize) -> SurveyParams {
         let params = &self.params;
@@ -802,7 +810,7 @@ impl PlanValid {
             sample_rows,
             seed: params.seed,
             invalid: params.invalid,
-            // Skipping is for rows that lack values, too, unless something else is said.
+            // Unless `missing` is set, skipping invalid rows also skips rows with missing values.
             partial: match params.missing {
                 Missing::Auto => params.invalid == Invalid::Refuse && params.keeps_cells(),
                 missing => missing == Missing::Partial,
@@ -811,21 +819,21 @@ impl PlanValid {
         }
     }
 
-    /// Rows to sample where the user names no number.
+    /// Default number of sampled rows.
     fn default_sample(&self, columns: usize) -> usize {
         let params = &self.params;
         let landmarks = match params.landmarks {
             Some(LandmarkCount::Number(m)) => m,
             _ => default_landmarks(params.clusters),
         };
-        // More are refused or cut, once the columns that are measured are known.
+        // Larger numbers are refused or reduced later, once the measured columns are known.
         let landmarks = landmarks.min(MAX_SUMS as usize / columns.max(1));
         let needed = landmarks.saturating_mul(2).max(self.witnesses_of(columns));
         let wanted = DEFAULT_SAMPLE_ROWS.max(landmarks.saturating_mul(4)).max(needed);
         wanted.min(needed.max(SAMPLE_VALUES / columns.max(1)))
     }
 
-    /// How many witness rows of so many columns to keep.
+    /// Number of retained rows for this number of columns.
     pub(super) fn witnesses_of(&self, columns: usize) -> usize {
         match self.params.witnesses {
             Some(_) => self.witnesses,
@@ -841,13 +849,13 @@ impl PlanValid {
         self.params.weighting.as_ref()
     }
 
-    /// Threads to use.
+    /// Number of threads.
     #[doc(hidden)]
     pub fn threads(&self) -> usize {
         self.params.threads
     }
 
-    /// Where rows are compared with landmarks.
+    /// The device that compares rows with landmarks.
     pub(super) fn device(&self) -> DeviceChoice {
         self.params.device
     }
@@ -864,7 +872,7 @@ mod tests {
         assert_eq!(default_witnesses(2, Some(200)), 160_000);
         assert_eq!(default_witnesses(2, Some(201)), 160_300);
         assert_eq!(default_witnesses(9, Some(1000)), 400_000);
-        // Within 10⁶ values for each hundred clusters, and at least 20 rows for each.
+        // At most 10⁶ values for each hundred clusters, and at least 20 rows for each cluster.
         assert_eq!(default_witnesses(100, Some(100)), 10_000);
         assert_eq!(default_witnesses(10_000, Some(1000)), 20_000);
     }

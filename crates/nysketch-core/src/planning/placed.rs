@@ -1,4 +1,4 @@
-//! Points with the levels of their categories, and where they are in a space of numbers alone.
+//! Points with the levels of their categories, and their embedding in a purely numeric space.
 
 use super::holes::Donors;
 use crate::numeric::points::Points;
@@ -9,7 +9,7 @@ use crate::recipe::Recipe;
 pub struct Placed {
     pub points: Points,
     pub codes: Vec<u32>,
-    /// With levels as coordinates, where there are categories.
+    /// The points with levels as coordinates, if there are categories.
     space: Option<Points>,
 }
 
@@ -22,8 +22,8 @@ impl Placed {
         Placed { points, codes, space }
     }
 
-    /// The same; what points lack comes from points like them among the donors, which are there where something is
-    /// missing, and have these levels.
+    /// Points whose missing values are filled from similar donors. `donors` is given if values are
+    /// missing; `levels` are the levels of the donors.
     pub fn filled(
         recipe: &Recipe,
         mut points: Points,
@@ -47,12 +47,12 @@ impl Placed {
         self.points.len()
     }
 
-    /// The points as distances see them.
+    /// The points in the space of distances.
     pub fn space(&self) -> &Points {
         self.space.as_ref().unwrap_or(&self.points)
     }
 
-    /// Some of the points, in this order.
+    /// The points with these indices, in this order.
     pub fn select(&self, indices: &[usize]) -> Placed {
         let categories = self.codes.len() / self.len().max(1);
         let codes = indices.iter().flat_map(|i| &self.codes[i * categories..(i + 1) * categories]);
@@ -63,7 +63,7 @@ impl Placed {
         }
     }
 
-    /// These points and then others.
+    /// Concatenates these points and others.
     pub fn and(&self, other: &Placed) -> Placed {
         let both = |a: &Points, b: &Points| {
             Points::new(a.dims(), a.data().iter().chain(b.data()).copied().collect())

@@ -1,18 +1,18 @@
-//! Accidents of real tables: ids, constants and columns of other units, as remarks for people.
+//! Notes on common problems of real tables: ids, constants and columns of very different scales.
 
 use super::params::Scale;
 use crate::planning::survey::{Column, Survey};
 
-/// Sampled rows from which on different whole numbers are no coincidence.
+/// Smallest number of sampled rows for which distinct whole numbers suggest an id.
 const LEAST_ROWS: usize = 100;
-/// How many whole numbers an id may leave out for each that is there.
+/// Largest range of an id, relative to the number of rows.
 const SPARSE: f64 = 20.0;
-/// From this ratio of deviations on one column hides another.
+/// Ratio of standard deviations above which one column hides another.
 const UNEVEN: f64 = 100.0;
-/// Columns that a remark names.
+/// Largest number of columns named in a note.
 const NAMED: usize = 5;
 
-/// What a person should know about the columns before trusting distances.
+/// Notes on properties of the columns that affect distances.
 pub fn of_columns(columns: &[String], found: &Survey, scale: Scale) -> Vec<String> {
     let named = |which: &[usize]| {
         let names: Vec<String> =
@@ -41,15 +41,15 @@ pub fn of_columns(columns: &[String], found: &Survey, scale: Scale) -> Vec<Strin
     remarks
 }
 
-/// Whether a column looks like an id, and no coincidence could make it so: of as many numbers drawn at random from its
-/// range, two would be the same but for a chance of e⁻²⁰.
+/// Whether a column looks like an id, and chance can be excluded: of as many numbers drawn at
+/// random from its range, two would be equal except with probability e⁻²⁰.
 pub fn is_surely_id(found: &Survey, j: usize) -> bool {
     let Column { low, high, .. } = found.columns[j];
     let values = (found.sample.len() / found.columns.len()) as f64;
     values * values > 40.0 * (high - low + 1.0) && looks_like_id(found, j)
 }
 
-/// Whether all values of a column that were looked at are whole numbers, none twice, and close together.
+/// Whether all sampled values of a column are distinct whole numbers in a narrow range.
 fn looks_like_id(found: &Survey, j: usize) -> bool {
     let Column { low, high, .. } = found.columns[j];
     let d = found.columns.len();
@@ -62,7 +62,7 @@ fn looks_like_id(found: &Survey, j: usize) -> bool {
     values.len() >= LEAST_ROWS && values.windows(2).all(|w| w[0] < w[1])
 }
 
-/// Distances are made by the columns that vary most.
+/// A note if the columns that vary most would dominate distances.
 fn uneven(columns: &[String], found: &Survey, ids: &[usize]) -> Option<String> {
     let varying = found.columns.iter().enumerate();
     let varying =
@@ -99,7 +99,7 @@ mod tests {
         assert!(found.contains("column 'a' looks like an id: `exclude=a`"), "{found}");
         assert!(found.contains("column 'c' has the same value"), "{found}");
         assert!(!found.contains("dominate"), "{found}");
-        // Whole numbers that repeat, or lie far apart, are data.
+        // Repeated or widely spread whole numbers are data.
         let found = notes(|i| [(i % 90) as f64, (i * i) as f64, noise(i)]);
         assert!(!found.contains("looks like an id"), "{found}");
         assert!(found.contains("'b' varies"), "{found}");

@@ -1,9 +1,9 @@
-//! What happened while planning, for people.
+//! The report on how a plan was made.
 
 use crate::rows::Losses;
 use crate::sketch::columns::ColumnSummary;
 
-/// What happened while planning, for people.
+/// The report on how a plan was made, for display.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Table, plan_for};
@@ -20,23 +20,24 @@ use crate::sketch::columns::ColumnSummary;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PlanReport {
-    /// Rows read.
+    /// Number of rows read.
     pub rows: u64,
-    /// Rows skipped as invalid, and the columns that cost them; the weight comes after the last column.
+    /// Numbers of rows skipped as invalid, in total and per column. The weight follows the last
+    /// column.
     pub losses: Losses,
-    /// The columns of the table, and what becomes of them.
+    /// The columns of the table and their use in the plan.
     pub columns: Vec<ColumnSummary>,
-    /// Rows that landmarks were chosen from.
+    /// Number of rows from which landmarks were chosen.
     pub sample_rows: usize,
-    /// λ, the effective dimension N(λ) and the measured accuracy z of leverage sampling.
+    /// The parameters and the measured accuracy of leverage sampling.
     pub leverage: Option<LeverageReport>,
-    /// Remarks that a user should read.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What makes results worse than they look.
+    /// Problems that degrade results.
     pub warnings: Vec<String>,
 }
 
-/// What leverage sampling did.
+/// Parameters and accuracy of leverage sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct LeverageReport {
@@ -44,9 +45,9 @@ pub struct LeverageReport {
     pub lambda: f64,
     /// Estimate of N(λ).
     pub effective_dimension: f64,
-    /// z of eq. (10): BLESS at this λ against exact scores, both on `accuracy_rows` rows of the
-    /// sample, since exact scores of all of it would cost too much.
+    /// z of eq. (10), measured on `accuracy_rows` rows of the sample: BLESS scores at this λ
+    /// compared with exact scores. Exact scores of the whole sample would cost too much.
     pub accuracy: f64,
-    /// Rows it was measured on.
+    /// Number of rows on which the accuracy was measured.
     pub accuracy_rows: usize,
 }

@@ -1,4 +1,4 @@
-//! What becomes of each column of a table: number, category, point in time, or left out.
+//! The use of each column of a table: numeric column, category, timestamp, or excluded.
 
 use super::params::{CATEGORY_WEIGHT, DatePart, PlanParams};
 use super::remarks;
@@ -11,24 +11,24 @@ use crate::rows::{Lost, MISSING, RowSource};
 use crate::sketch::columns::{ColumnSummary, LevelShare, Use};
 use std::sync::Arc;
 
-/// Levels up to which text is a category without being called one.
+/// Largest number of levels for which a text column is a category by default.
 pub const FEW_LEVELS: usize = 50;
-/// Share of the rows from which on a level is one of its own.
+/// Smallest share of the rows for which a level is kept as a separate level.
 const LEAST_SHARE: f64 = 0.001;
-/// Most levels of all categories together.
+/// Largest number of levels of all categories together.
 const MOST_LEVELS: usize = 4096;
-/// Share of the columns that a row must have, where rows may lack values.
+/// Share of the columns that must be present in a row, if the plan allows missing values.
 const LEAST_PRESENT: f64 = 0.25;
 
-/// A sine or a cosine that differs by less is the same up to rounding.
+/// Range below which a sine or cosine is constant up to rounding.
 pub(super) const ONE_POINT: f64 = 1e-9;
 
 /// The columns of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableColumns {
-    /// Columns of numbers, and whether they are points in time.
+    /// Numeric columns, each with a flag for timestamps.
     pub numbers: Vec<(String, bool)>,
-    /// Columns of categories.
+    /// Categorical columns.
     pub categories: Vec<String>,
 }
 
@@ -42,15 +42,15 @@ impl TableColumns {
         }
     }
 
-    /// Columns that are not categories, all of them numbers.
+    /// The columns of a table without categories and timestamps.
     pub fn plain<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
         let numbers = columns.into_iter().map(|name| (name.into(), false)).collect();
         TableColumns { numbers, categories: Vec::new() }
     }
 }
 
-/// All that could be measured, before any row is read: names of the columns of numbers, and the recipe, whose categories have
-/// no levels yet.
+/// All columns that may be measured, before any row is read: the names of the numeric columns, and
+/// the recipe, whose categories have no levels yet.
 pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<String>, Recipe)> {
     let (mut columns, mut recipe) = (Vec::new(), Recipe::default());
     for (name, time) in &table.numbers {
@@ -94,7 +94,7 @@ pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<Str
     Ok((columns, recipe))
 }
 
-/// Where the vectors of these names stand; `*` means all columns of numbers.
+/// Column ranges of the vectors with these names. `*` means all numeric columns.
 fn units(columns: &[String], names: &[String]) -> Result<Vec<std::ops::Range<usize>>> {
     let mut units = Vec::new();
     for name in names {
@@ -114,17 +114,17 @@ fn units(columns: &[String], names: &[String]) -> Result<Vec<std::ops::Range<usi
     Ok(units)
 }
 
-/// What is measured, and what was found of it.
+/// The measured columns and their survey.
 pub struct Settled {
     pub columns: Vec<String>,
     pub recipe: Recipe,
     pub found: Survey,
     pub notes: Vec<String>,
-    /// The columns of the table, with what was found of them.
+    /// The columns of the table, with a summary of each.
     pub table: Vec<ColumnSummary>,
 }
 
-/// What is said about columns while they are chosen.
+/// Notes and column summaries collected while columns are chosen.
 #[derive(Default)]
 struct Said {
     notes: Vec<String>,
@@ -132,7 +132,7 @@ struct Said {
 }
 
 impl Said {
-    /// What was found of a column of numbers.
+    /// Records the survey of a numeric column.
     fn number(&mut self, number: &Number, found: &Column) {
         let at = ColumnSummary::place(&mut self.table, number);
         let column = &mut self.table[at];
@@ -145,10 +145,10 @@ impl Said {
         }
     }
 
-    /// A column of numbers is not measured, for this reason.
+    /// Records the reason why a numeric column is excluded.
     fn left_out(&mut self, number: &Number, why: &str) {
         let at = ColumnSummary::place(&mut self.table, number);
-        // Other coordinates of a vector may be.
+        // Other coordinates of the same vector may be measured.
         if self.table[at].role != Use::Vector {
             self.table[at].role = Use::LeftOut;
             self.table[at].left_out = Some(why.to_string());
@@ -156,8 +156,9 @@ impl Said {
     }
 }
 
-/// Chooses among what could be measured by what was found: levels of categories, columns to leave out, and whether rows may
-/// lack values. Categories can be measured where `landmarks` are chosen from the rows.
+/// Chooses the columns to measure from the survey: the levels of categories, the excluded columns,
+/// and whether the plan allows missing values. Categories can be measured only if `landmarks` are
+/// chosen from the rows.
 pub fn settle(
     columns: Vec<String>,
     recipe: Recipe,
@@ -229,7 +230,7 @@ pub fn settle(
     Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table })
 }
 
-/// Why a column is left out that is missing everywhere.
+/// The reason for excluding a column without any values.
 const NO_VALUE: &str = "no row has a value there";
 
 /// The columns of the same point on a circle: its sine and its cosine.
@@ -246,7 +247,7 @@ fn on_circle<'a>(
     all.filter(move |(n, _)| n.step.of_circle() && same(n)).map(|(_, c)| c)
 }
 
-/// Columns of numbers that are measured.
+/// Indices of the numeric columns to measure.
 fn chosen_numbers(
     columns: &[String],
     recipe: &Recipe,
@@ -275,7 +276,7 @@ fn chosen_numbers(
         } else if step.of_circle()
             && on_circle(recipe, found, j).all(|c| c.high - c.low < ONE_POINT)
         {
-            // Dates without a time of day have no hour.
+            // Dates without a time of day have a constant hour.
         } else if params.leave_out_ids && !asked && !vector && remarks::is_surely_id(found, j) {
             let why = format!(
                 "every row has another whole number, as an id has; `numeric={column}` keeps it"
@@ -290,7 +291,7 @@ fn chosen_numbers(
         let noun = if empty.len() == 1 { "column" } else { "columns" };
         said.notes.push(format!("{noun} {} left out: {NO_VALUE}", empty.join(", ")));
     }
-    // A table of ids alone is measured as it is.
+    // If all columns are ids, they are measured nevertheless.
     if chosen.is_empty() && recipe.categories.is_empty() {
         for column in said.table.iter_mut().filter(|c| c.missing < Some(1.0)) {
             (column.role, column.left_out) = (Use::Number, None);
@@ -301,7 +302,7 @@ fn chosen_numbers(
     Ok(chosen)
 }
 
-/// Levels of a category, those of most rows first; `None` where it is left out.
+/// Levels of a category, most frequent first; `None` if the column is excluded.
 fn chosen_levels(
     name: &String,
     levels: &Levels,
@@ -361,7 +362,8 @@ fn chosen_levels(
     Ok(Some(kept.into_iter().map(|(text, _)| text.to_string()).collect()))
 }
 
-/// What was found of some of the columns, with the codes of the recipe's levels, without rows of the sample that lack too much.
+/// Restricts a survey to the measured columns, with codes of the recipe's levels, and without
+/// sampled rows that have too few values.
 fn restricted(
     mut found: Survey,
     numbers: &[usize],
@@ -379,7 +381,7 @@ fn restricted(
             found.levels[*from].texts.iter().map(code).collect()
         })
         .collect();
-    // Rows move up within the sample, which may be large.
+    // Compacts the sample in place, because it may be large.
     let (mut sample, mut end) = (std::mem::take(&mut found.sample), 0);
     let (mut kept, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for (i, weight) in found.sample_weights.iter().enumerate() {

@@ -1,8 +1,9 @@
-//! The first pass of planning: how many rows, the statistics of every column, and a sample.
+//! The survey, the first pass of planning: the number of rows, the statistics of every column, and
+//! a sample.
 //!
-//! Statistics are gathered over chunks of 64 rows, cut by position, and combined in a tree over
-//! the numbers of the chunks: the same rows give the same plan, however they are cut into parts and files, in
-//! whatever format, on any number of threads.
+//! Statistics are computed over chunks of 64 rows, cut by position, and combined in a tree over the
+//! chunk numbers. The same rows therefore give the same plan, for any split into parts and files,
+//! any file format and any number of threads.
 
 use crate::error::{Error, Result};
 use crate::rows::sample::Reservoir;
@@ -12,30 +13,32 @@ use crate::rows::{Block, Invalid, Losses, Lost, MAX_TEXTS, MISSING, Progress, Ro
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// What one pass tells about a table.
+/// The result of one pass over a table.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// Rows read, without the skipped ones, each counted once whatever its weight.
+    /// Number of rows read, without skipped rows. Each row counts once, regardless of its weight.
     pub rows: u64,
     /// Rows skipped as invalid.
     pub losses: Losses,
-    /// The total of what rows count: their weights in units, or as they are where the unit is still to be
-    /// chosen.
+    /// Total weight of the rows: in units if the unit is known, otherwise as in the table.
     pub weight: f64,
-    /// The weights, where rows are weighted.
+    /// Range of the weights, if rows are weighted.
     pub(crate) weights: WeightRange,
-    /// One entry per column.
+    /// Statistics, one entry per column.
     pub columns: Vec<Column>,
-    /// One entry per category.
+    /// Levels, one entry per category.
     pub levels: Vec<Levels>,
-    /// A uniform sample of the rows (by weight, where rows are weighted), row-major; missing values are NaN.
+    /// A uniform sample of the rows (by weight, if rows are weighted), row-major. Missing values
+    /// are NaN.
     pub sample: Vec<f64>,
-    /// Codes of their levels, by the texts of [`Levels`]; [`MISSING`] where there is none.
+    /// Codes of the sampled rows' levels, as indices into [`Levels::texts`]. A missing value is
+    /// [`MISSING`].
     pub codes: Vec<u32>,
-    /// What each row of the sample counts: its weight where the sample holds every row; else about 1, since the weight
-    /// has steered the sampling, and more where the weight is so large that it was sure to be kept.
+    /// Weight of each sampled row. If the sample holds every row, the row's own weight. Otherwise
+    /// about 1, because rows were drawn by weight, and more for a weight so large that the row was
+    /// certain to be kept.
     pub sample_weights: Vec<f64>,
-    /// Whether the sample holds every row that counts.
+    /// Whether the sample holds every row with a positive weight.
     pub sampled_all: bool,
 }
 
@@ -50,25 +53,25 @@ pub struct Column {
     pub mean: f64,
     /// Population standard deviation.
     pub deviation: f64,
-    /// Share of the rows, by weight, that have a value; the statistics are of these.
+    /// Share of the rows, by weight, with a value. The statistics describe these rows.
     pub present: f64,
-    /// Rows that have none.
+    /// Number of rows without a value.
     pub lacking: u64,
 }
 
-/// What was found of a category.
+/// Levels of a category.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Levels {
-    /// Texts by their codes, and how many rows have each.
+    /// Text and number of rows of each code.
     pub texts: Vec<(Arc<str>, u64)>,
-    /// Rows without a value.
+    /// Number of rows without a value.
     pub missing: u64,
-    /// Why the texts of other rows are not among these, where some are not.
+    /// The reason why some texts are not in the list, if any are not.
     pub lost: Option<Lost>,
 }
 
 impl Levels {
-    /// Adds what was found of other rows; the code here for each code there.
+    /// Merges the levels of other rows. Returns the code here of each code in `other`.
     fn merge(&mut self, other: Levels) -> Vec<u32> {
         let known = self.texts.iter().enumerate().map(|(i, (text, _))| (text.clone(), i as u32));
         let mut known: HashMap<Arc<str>, u32> = known.collect();
@@ -83,7 +86,7 @@ impl Levels {
             self.texts[code as usize].1 += rows;
             codes.push(code);
         }
-        // As on one machine.
+        // The same limit as on one machine.
         if self.texts.iter().filter(|(_, rows)| *rows > 0).count() > MAX_TEXTS {
             self.lost = self.lost.max(Some(Lost::TooMany));
         }
@@ -91,37 +94,37 @@ impl Levels {
     }
 }
 
-/// How to survey.
+/// Parameters of a survey.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct SurveyParams {
-    /// Rows to sample.
+    /// Number of rows to sample.
     pub sample_rows: usize,
     /// Seed of the sample.
     pub seed: u64,
-    /// What to do with invalid rows.
+    /// Treatment of invalid rows.
     pub invalid: Invalid,
-    /// Whether rows may lack values.
+    /// Whether missing values are allowed.
     pub partial: bool,
-    /// Threads to use.
+    /// Number of threads.
     pub threads: usize,
 }
 
-/// What was found of some rows; parts merge into the survey of all.
+/// The survey of a part of the rows. Parts merge into the survey of all rows.
 #[derive(Debug)]
 pub struct SurveyPart {
     rows: u64,
     losses: Losses,
     weights: WeightRange,
-    /// By the position of the first row, so that the order of merging does not show.
+    /// Keyed by the position of the first row, so that the order of merging does not matter.
     moments: BTreeMap<u64, Moments>,
-    /// One entry per category; the sample has their codes.
+    /// One entry per category. The codes in the sample refer to it.
     levels: Vec<Levels>,
     reservoir: Reservoir,
 }
 
 impl SurveyPart {
-    /// Adds what was found of other rows.
+    /// Merges the survey of other rows.
     pub fn merge(&mut self, other: SurveyPart) {
         self.rows += other.rows;
         self.losses.merge(&other.losses);
@@ -139,7 +142,7 @@ impl SurveyPart {
             .map(|(mine, theirs)| mine.merge(theirs))
             .collect();
         self.reservoir.merge_with(other.reservoir, |row| {
-            // Numbers come first, then codes, then the weight.
+            // A row holds its numeric values, then its codes, then its weight.
             let end = row.len() - 1;
             let codes = &mut row[end - recode.len()..end];
             for (code, recode) in codes.iter_mut().zip(&recode) {
@@ -150,7 +153,7 @@ impl SurveyPart {
         });
     }
 
-    /// The survey of all rows.
+    /// Computes the survey of all rows.
     pub fn finish(self) -> Result<Survey> {
         let (rows, losses, weights) = (self.rows, self.losses, self.weights);
         let total = self.moments.into_values().reduce(|total, m| total.merged(&m));
@@ -161,8 +164,8 @@ impl SurveyPart {
         let columns = (0..d).map(|j| total.column(j)).collect();
         let threshold = self.reservoir.threshold();
         let sampled_all = threshold == f64::INFINITY;
-        // A row of weight w was kept with probability 1 − exp(−w t): it counts w over that, in units of 1/t, which is
-        // about 1 where no weight is large.
+        // A row of weight w is kept with probability 1 − exp(−w t). It represents w divided by that
+        // probability, in units of 1/t, which is about 1 unless the weight is large.
         let counts = |w: f64| w * threshold / -(-w * threshold).exp_m1();
         let mut sample = Vec::with_capacity(d * self.reservoir.len());
         let (mut codes, mut sample_weights) = (Vec::new(), Vec::new());
@@ -187,7 +190,7 @@ impl SurveyPart {
         })
     }
 
-    /// For another machine.
+    /// Serialises the part for another machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let d = self.moments.values().next().map_or(0, |m| m.columns.len());
@@ -222,7 +225,7 @@ impl SurveyPart {
         out
     }
 
-    /// From another machine.
+    /// Restores a part from another machine.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut words = WireReader::new(bytes);
         let (rows, skipped) = (words.whole()?, words.whole()?);
@@ -262,7 +265,7 @@ impl SurveyPart {
     }
 }
 
-/// Reads the source once.
+/// Surveys a source in one reading.
 pub fn survey(
     source: &dyn RowSource,
     weighting: Option<&WeightParams>,
@@ -272,7 +275,7 @@ pub fn survey(
     survey_part(source, weighting, params, progress)?.finish()
 }
 
-/// Reads the source, which holds some of the rows, once.
+/// Surveys a source that holds a part of the rows, in one reading.
 pub fn survey_part(
     source: &dyn RowSource,
     weighting: Option<&WeightParams>,
@@ -331,7 +334,7 @@ pub fn survey_part(
     Ok(SurveyPart { rows, losses, weights, moments, levels, reservoir })
 }
 
-/// Rows of each code of a category.
+/// Number of rows with each code of a category.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     rows: Vec<u64>,
@@ -360,7 +363,7 @@ impl Counts {
     }
 }
 
-/// What the row counts, or `None` where it is invalid and may be skipped.
+/// The weight of a row, or `None` if the row is invalid and may be skipped.
 fn valid_units(
     params: &SurveyParams,
     weighting: Option<&WeightParams>,
@@ -384,10 +387,10 @@ fn valid_units(
     }
 }
 
-/// Rows whose statistics are taken together: those of equal position / `CHUNK`.
+/// Rows with the same position / `CHUNK` are summarised together.
 const CHUNK: u64 = 64;
 
-/// What a block gives to the statistics.
+/// Statistics of a block.
 struct Piece {
     /// Position of its first row.
     first: u64,
@@ -396,16 +399,16 @@ struct Piece {
     weights: WeightRange,
     dims: usize,
     chunks: Vec<Chunk>,
-    /// Rows of the chunk at hand, each followed by its weight.
+    /// Rows of the current chunk, each followed by its weight.
     open: Vec<f64>,
-    /// Position at which the chunk at hand begins in the block.
+    /// Position at which the current chunk begins in the block.
     start: u64,
 }
 
 enum Chunk {
-    /// The statistics of all rows of the chunk of this number.
+    /// The statistics of all rows of the chunk with this number.
     Whole(u64, Moments),
-    /// Some of its rows: their position, how many positions, those that are valid.
+    /// A part of a chunk: the first position, the number of positions, and the valid rows.
     Rows(u64, u64, Vec<f64>),
 }
 
@@ -430,7 +433,7 @@ impl Piece {
         self.open.push(units);
     }
 
-    /// The chunk at hand, or the block, ends before this position.
+    /// Ends the current chunk, or the block, before this position.
     fn end_chunk(&mut self, end: u64) {
         let count = end - self.start;
         if count == CHUNK {
@@ -444,8 +447,8 @@ impl Piece {
     }
 }
 
-/// Combines chunks in pairs, pairs in pairs, and so on, by their numbers: which two are combined does
-/// not depend on the order in which they come, and what waits for its neighbour is little.
+/// Combines chunks in pairs, then pairs of pairs, and so on, by their numbers. The pairing does not
+/// depend on the order in which chunks arrive, and few chunks wait for their neighbour.
 struct Tree {
     /// Position of the first row.
     first: u64,
@@ -453,9 +456,9 @@ struct Tree {
     losses: Losses,
     weights: WeightRange,
     dims: usize,
-    /// By the number of the first chunk: how many times they were paired, and their statistics.
+    /// By the number of the first chunk: the number of pairings, and the statistics.
     nodes: BTreeMap<u64, (u32, Moments)>,
-    /// Chunks of which rows are missing: by position the rows that are there, and how many positions.
+    /// Incomplete chunks: the number of positions seen, and the rows by position.
     cut: BTreeMap<u64, (u64, BTreeMap<u64, Vec<f64>>)>,
 }
 
@@ -493,7 +496,7 @@ impl Tree {
         }
     }
 
-    /// Takes the statistics of a chunk that came in several pieces.
+    /// Adds the statistics of a chunk that arrived in several parts.
     fn close(&mut self, number: u64) {
         if let Some((_, parts)) = self.cut.remove(&number) {
             let rows: Vec<f64> = parts.into_values().flatten().collect();
@@ -540,9 +543,9 @@ struct Moments {
 
 #[derive(Debug, Clone, Copy)]
 struct Moment {
-    /// Of the rows that have a value.
+    /// Weight of the rows with a value.
     weight: f64,
-    /// Rows that have none.
+    /// Number of rows without a value.
     lacking: u64,
     mean: f64,
     m2: f64,
@@ -557,8 +560,8 @@ impl Moments {
         Moments { weight: 0.0, columns: vec![none; d] }
     }
 
-    /// Of rows that are each followed by their weight. Two passes over what is in the cache: the
-    /// mean, then the deviations from it.
+    /// Statistics of rows that are each followed by their weight. Computes the mean first and then
+    /// the deviations from it, while the rows are in the cache.
     fn of(rows: &[f64], d: usize) -> Self {
         let mut moments = Moments::new(d);
         moments.weight = rows.iter().skip(d).step_by(d + 1).sum();
@@ -586,7 +589,7 @@ impl Moments {
         moments
     }
 
-    /// Chan, Golub and LeVeque's combination of two sets.
+    /// Combines two sets with the update of Chan, Golub and LeVeque.
     fn merged(mut self, other: &Moments) -> Moments {
         self.weight += other.weight;
         for (a, b) in self.columns.iter_mut().zip(&other.columns) {
@@ -605,12 +608,12 @@ impl Moments {
         self
     }
 
-    /// The statistics of one column. Values beyond 1e150, whose squares overflow, are described by
-    /// their range instead.
+    /// The statistics of one column. For values beyond 1e150, whose squares overflow, they are
+    /// derived from the range.
     fn column(&self, j: usize) -> Column {
         let Moment { weight, lacking, mean, m2, low, high } = self.columns[j];
         if weight == 0.0 {
-            // No value at all.
+            // No row has a value.
             return Column {
                 low: 0.0,
                 high: 0.0,
@@ -659,13 +662,13 @@ mod tests {
         let first: Vec<f64> = values.iter().step_by(2).copied().collect();
         let mean = first.iter().sum::<f64>() / first.len() as f64;
         let var = first.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / first.len() as f64;
-        // The mean of values near 1e6 is exact to 1e-9, the deviation to 1e-9 relative.
+        // The mean of values near 1e6 is exact to 1e-9, and the deviation to a relative 1e-9.
         assert!((one.columns[0].mean - mean).abs() < 1e-8);
         assert!((one.columns[0].deviation / var.sqrt() - 1.0).abs() < 1e-9);
         assert_eq!((one.rows, one.sample.len()), (2000, 20));
     }
 
-    /// However the rows are cut into parts, every bit is the same.
+    /// Any split of the rows into parts gives the same bits.
     #[test]
     fn parts_do_not_show() {
         let values: Vec<f64> = (0..3000).map(|i| (f64::from(i) * 0.7).sin() * 1e3).collect();
@@ -686,7 +689,7 @@ mod tests {
         }
     }
 
-    /// Some rows of a table, which keep their positions.
+    /// Some rows of a table, at their original positions.
     struct Slice(Table, std::ops::Range<u64>);
 
     impl RowSource for Slice {
@@ -698,7 +701,7 @@ mod tests {
         }
     }
 
-    /// What machines find of their rows merges in any order, by way of bytes, to the survey of all.
+    /// The parts of several machines, sent as bytes, merge in any order to the survey of all rows.
     #[test]
     fn parts_of_several_machines_merge() {
         let values: Vec<f64> = (0..3000).map(|i| (f64::from(i) * 0.7).sin() * 1e3).collect();
@@ -722,7 +725,7 @@ mod tests {
         assert_eq!((one.rows, &one.sample), (1000, &whole.sample));
         for (a, b) in one.columns.iter().zip(&whole.columns) {
             assert_eq!((a.low, a.high), (b.low, b.high));
-            // Sums of a thousand values near 1e3 in another order.
+            // Sums of a thousand values near 1e3, in different orders.
             assert!((a.mean - b.mean).abs() < 1e-9 && (a.deviation - b.deviation).abs() < 1e-9);
         }
         for cut in 0..parts[3].len() {

@@ -1,9 +1,10 @@
-//! Which rows of the sample a plan keeps as witnesses.
+//! The choice of the retained rows from the sample.
 
 use crate::rows::sample::{Reservoir, mix};
 
-/// At most `count` places of a sample, drawn without replacement in proportion to `weights`, in increasing order.
-/// Their chance is their own: nothing else that is drawn with the plan's seed changes with `count`.
+/// Draws at most `count` indices of a sample without replacement, with probability proportional to
+/// `weights`, in increasing order. The random stream is separate, so `count` does not affect other
+/// random choices of the plan.
 pub fn draw_places(weights: &[f64], count: usize, seed: u64) -> Vec<usize> {
     let reservoir = Reservoir::new(count, 1, mix(seed ^ 0x317));
     for (place, weight) in weights.iter().enumerate() {
@@ -18,8 +19,9 @@ pub fn draw_places(weights: &[f64], count: usize, seed: u64) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Of places with weights 3 and 1, each draw of one takes the first with probability 3/4: over 4,000 seeds 3,000
-    /// times with a standard deviation of 27.4, of which six make a false alarm rarer than 1e-8.
+    /// With weights 3 and 1, each draw of one index gives the first with probability 3/4: 3,000 of
+    /// 4,000 seeds, with a standard deviation of 27.4. Six standard deviations make a false alarm
+    /// rarer than 1e-8.
     #[test]
     fn places_are_drawn_by_weight_and_in_order() {
         let first = (0..4000).filter(|seed| draw_places(&[3.0, 1.0], 1, *seed) == [0]).count();

@@ -1,15 +1,15 @@
-//! How columns come from those of a table: numbers, and categories with their levels.
+//! The preprocessing of columns: numeric columns, and categories with their levels.
 
 use super::step::Step;
 use crate::error::{Error, Result};
 use crate::rows::MAX_TEXT_BYTES;
 use std::ops::Range;
 
-/// How a plan or a model gets its columns from those of a table.
+/// The preprocessing that computes the columns of a plan or a model from those of a table.
 ///
-/// Every column of numbers comes from one column of the table by a [`Step`]. A category has levels, which
-/// are known by their text; a level that is not among them counts as *other*, and a missing one as a
-/// level of its own.
+/// A [`Step`] computes each numeric column from one column of the table. The levels of a category
+/// are identified by their text. A level that is not in the list counts as *other*, and a missing
+/// level as a level of its own.
 ///
 /// ```
 /// use nysketch_core::Recipe;
@@ -20,22 +20,23 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Recipe {
-    /// Where each column of numbers comes from.
+    /// The source of each numeric column.
     pub numbers: Vec<Number>,
-    /// The categories, which come after the numbers.
+    /// The categories, which follow the numeric columns.
     pub categories: Vec<Category>,
-    /// Columns of numbers that are scaled to length one together, row by row.
+    /// Ranges of numeric columns that form a vector, which is scaled to length one in every row.
     pub units: Vec<Range<usize>>,
-    /// Where rows may lack values: how many columns, categories included, a row must have at least.
+    /// If the plan allows missing values: the smallest number of values, including categories, that
+    /// a row must have.
     pub least_present: Option<usize>,
 }
 
-/// Where a column of numbers comes from.
+/// The source of a numeric column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
     /// The column of the table.
     pub input: String,
-    /// What is done to it.
+    /// The transformation of its values.
     pub step: Step,
 }
 
@@ -44,31 +45,31 @@ pub struct Number {
 pub struct Category {
     /// The column of the table.
     pub name: String,
-    /// Its levels by their texts, in the order of their codes. The code after the last is *other*, the one after
-    /// that *missing*.
+    /// Texts of the levels, in the order of their codes. The next two codes are *other* and
+    /// *missing*.
     pub levels: Vec<String>,
-    /// What a different level adds to a squared distance.
+    /// Contribution of different levels to a squared distance.
     pub weight: f64,
 }
 
-/// What people call a level that has no text of its own.
+/// Display name of the level *other*.
 pub const OTHER_LEVEL: &str = "(other)";
-/// What people call the level of rows that have none.
+/// Display name of the level *missing*.
 pub const MISSING_LEVEL: &str = "(missing)";
 
-/// The name of the vector that a column is a coordinate of: `emb` of `emb[3]`.
+/// The name of the vector to which a column belongs: `emb` for `emb[3]`.
 pub(crate) fn vector_of(column: &str) -> Option<&str> {
     let (name, place) = column.strip_suffix(']')?.rsplit_once('[')?;
     (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(name)
 }
 
 impl Category {
-    /// Number of levels, *other* and *missing* included.
+    /// Number of levels, including *other* and *missing*.
     pub fn len(&self) -> usize {
         self.levels.len() + 2
     }
 
-    /// Whether it has no levels; it always has two.
+    /// Always `false`, because every category has at least two levels.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -83,7 +84,7 @@ impl Category {
         self.levels.len() as u32 + 1
     }
 
-    /// What people call a level.
+    /// Display name of a level.
     pub fn level(&self, code: usize) -> &str {
         match code.checked_sub(self.levels.len()) {
             None => &self.levels[code],
@@ -94,13 +95,13 @@ impl Category {
 }
 
 impl Recipe {
-    /// Numbers as they are in the table.
+    /// A recipe that takes all columns unchanged from the table.
     pub fn plain<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
         let number = |name: S| Number { input: name.into(), step: Step::AsIs };
         Recipe { numbers: columns.into_iter().map(number).collect(), ..Recipe::default() }
     }
 
-    /// Whether these columns are taken from the table as they are, and nothing else is.
+    /// Whether the recipe takes exactly these columns unchanged from the table.
     pub fn is_plain(&self, columns: &[String]) -> bool {
         let same = |n: &Number, c: &String| n.step == Step::AsIs && n.input == *c;
         self.numbers.len() == columns.len()
@@ -110,7 +111,7 @@ impl Recipe {
             && self.least_present.is_none()
     }
 
-    /// Columns of the table that numbers come from, each once.
+    /// Columns of the table that numeric columns are computed from, without duplicates.
     pub fn inputs(&self) -> Vec<String> {
         let mut inputs: Vec<String> = Vec::new();
         for number in &self.numbers {
@@ -121,7 +122,7 @@ impl Recipe {
         inputs
     }
 
-    /// Columns of the table that are points in time.
+    /// Columns of the table that hold timestamps.
     pub fn times(&self) -> Vec<String> {
         let mut times: Vec<String> = Vec::new();
         for number in self.numbers.iter().filter(|n| n.step.of_time()) {
@@ -132,12 +133,12 @@ impl Recipe {
         times
     }
 
-    /// Levels of all categories together.
+    /// Number of levels of all categories together.
     pub fn levels(&self) -> usize {
         self.categories.iter().map(Category::len).sum()
     }
 
-    /// Where the levels of each category start among all of them.
+    /// Index of the first level of each category among all levels.
     pub fn level_offsets(&self) -> Vec<usize> {
         let mut at = 0;
         let start = |c: &Category| {
@@ -147,7 +148,7 @@ impl Recipe {
         self.categories.iter().map(start).collect()
     }
 
-    /// Checks every rule that FORMAT.md has for a recipe of so many columns of numbers.
+    /// Checks every rule of FORMAT.md for a recipe with these numeric columns.
     pub fn check(&self, columns: &[String]) -> Result<()> {
         let refuse = |what: &'static str, expected: &str, got: String| {
             Err(Error::parameter(what, expected, got))
@@ -215,5 +216,5 @@ impl Recipe {
     }
 }
 
-/// Most levels of a category, but for *other* and *missing*.
+/// Largest number of levels of a category, not counting *other* and *missing*.
 pub const MAX_LEVELS: usize = 1000;

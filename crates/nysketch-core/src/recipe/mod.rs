@@ -1,10 +1,10 @@
-//! From the columns of a table to what is measured.
+//! Preprocessing: from the columns of a table to the measured columns.
 //!
-//! * `columns`: which columns become numbers and which categories, as a plan or a model keeps it;
-//! * `step`: what is done to a value on the way, and how it is undone;
-//! * `view`: a source as a plan or a model sees it;
-//! * `words`: values as people write them, what steps made of them undone;
-//! * `space`: categories as coordinates, for work on few points.
+//! * `columns`: the numeric columns and categories of a plan or a model;
+//! * `step`: the transformation of a value and its inverse;
+//! * `view`: a source with the columns of a plan or a model;
+//! * `words`: values formatted for display, in the units of the table;
+//! * `space`: categories as coordinates, for operations on few points.
 
 mod columns;
 mod space;

@@ -1,20 +1,21 @@
-//! Categories as coordinates: a level is √(w/2) on an axis of its own, so that different levels are at the
-//! squared distance w. Only for work on few points; rows are measured by tables.
+//! Categories as coordinates: each level has its own axis with the coordinate √(w/2), so that
+//! different levels have the squared distance w. For operations on few points only; for rows,
+//! tables are faster.
 
 use super::columns::Recipe;
 
 impl Recipe {
-    /// Number of coordinates of a point with its levels.
+    /// Number of coordinates of a point, including its levels.
     pub fn space_dims(&self, dims: usize) -> usize {
         dims + self.levels()
     }
 
-    /// What a level is on its axis, for each category.
+    /// The coordinate of a level on its axis, for each category.
     pub fn level_sizes(&self) -> Vec<f64> {
         self.categories.iter().map(|c| (c.weight / 2.0).sqrt()).collect()
     }
 
-    /// Shares of levels, those of each category adding up to one, from their coordinates.
+    /// Shares of levels from their coordinates. The shares of each category sum to one.
     pub fn shares(&self, coordinates: &[f64]) -> Vec<f64> {
         let (mut rest, mut shares) = (coordinates, Vec::with_capacity(coordinates.len()));
         for category in &self.categories {
@@ -26,7 +27,7 @@ impl Recipe {
         shares
     }
 
-    /// Appends the coordinates of levels to those of numbers, point by point.
+    /// Appends the coordinates of levels to the numeric coordinates, point by point.
     pub fn in_space(&self, dims: usize, numbers: &[f32], codes: &[u32]) -> Vec<f32> {
         let (sizes, c) = (self.level_sizes(), self.categories.len());
         let points = numbers.len() / dims;

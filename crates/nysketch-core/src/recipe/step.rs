@@ -1,35 +1,35 @@
-//! What is done to a value of a table before it is measured, and how it is undone for people.
+//! The transformations of values before they are measured, and their inverses for display.
 
 use crate::error::names::{Choice, Named, name_of};
 use std::f64::consts::TAU;
 
-/// What is done to a value of a table. All of it is computed by the same operations on every machine.
+/// The transformation of a value of the table. It gives the same bits on every machine.
 ///
 /// ```
 /// use nysketch_core::Step;
 /// assert_eq!(Step::Log.apply(-1.0), -(2.0f64.ln()));
-/// // Noon of the first day of 1970.
+/// // Noon on the first day of 1970.
 /// assert!((Step::HourCos.apply(43_200.0) + 1.0).abs() < 1e-15);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing.
+    /// The value itself.
     AsIs,
     /// `sign(x)·ln(1 + |x|)`.
     Log,
-    /// The point in time, in seconds since 1970.
+    /// A timestamp, in seconds since 1970.
     Time,
-    /// The time of the day, as the sine of its share of a turn.
+    /// The time of day as an angle: its sine.
     HourSin,
-    /// The same as a cosine.
+    /// The time of day as an angle: its cosine.
     HourCos,
-    /// The time of the week, which begins on Monday.
+    /// The time of the week, from Monday, as an angle: its sine.
     WeekdaySin,
-    /// The same as a cosine.
+    /// The time of the week, from Monday, as an angle: its cosine.
     WeekdayCos,
-    /// The time of the year, twelve equal months.
+    /// The time of the year, with twelve equal months, as an angle: its sine.
     MonthSin,
-    /// The same as a cosine.
+    /// The time of the year, with twelve equal months, as an angle: its cosine.
     MonthCos,
 }
 
@@ -51,22 +51,23 @@ impl Named for Step {
 pub(super) const DAY: f64 = 86_400.0;
 
 impl Step {
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 
-    /// Whether it is a sine or a cosine: one of two columns that are a point on a circle.
+    /// Whether the result is the sine or cosine of an angle, one of the two coordinates of a point
+    /// on a circle.
     pub(crate) fn of_circle(self) -> bool {
         !matches!(self, Step::AsIs | Step::Log | Step::Time)
     }
 
-    /// Whether it is one of a point in time.
+    /// Whether the input is a timestamp.
     pub fn of_time(self) -> bool {
         !matches!(self, Step::AsIs | Step::Log)
     }
 
-    /// The value that is measured; a missing value stays missing.
+    /// Applies the transformation. A missing value stays missing.
     pub fn apply(self, x: f64) -> f64 {
         match self {
             Step::AsIs | Step::Time => x,
@@ -80,7 +81,8 @@ impl Step {
         }
     }
 
-    /// The value of the table, where the step can be undone by itself.
+    /// Inverts the transformation. A sine or cosine, which has no inverse on its own, is returned
+    /// unchanged.
     pub fn undo(self, y: f64) -> f64 {
         match self {
             Step::Log => libm::expm1(y.abs()).copysign(y),
@@ -89,20 +91,21 @@ impl Step {
     }
 }
 
-/// The share of the day that has passed.
+/// The elapsed share of the day.
 fn turn_of_day(seconds: f64) -> f64 {
     seconds.rem_euclid(DAY) / DAY
 }
 
-/// The share of the week that has passed. 1970 began on a Thursday.
+/// The elapsed share of the week. 1970 began on a Thursday.
 fn turn_of_week(seconds: f64) -> f64 {
     (seconds + 3.0 * DAY).rem_euclid(7.0 * DAY) / (7.0 * DAY)
 }
 
-/// Seconds up to which the calendar is known: days are whole numbers of 64 bits.
+/// Largest magnitude of a timestamp for which the date is computed: the number of days fits in 64
+/// bits.
 const LATEST: f64 = 1e20;
 
-/// The share of the year that has passed, each month counting a twelfth.
+/// The elapsed share of the year, with each month counting one twelfth.
 fn turn_of_year(seconds: f64) -> f64 {
     if !(seconds.abs() <= LATEST) {
         return f64::NAN;
@@ -113,8 +116,8 @@ fn turn_of_year(seconds: f64) -> f64 {
     (f64::from(month) - 1.0 + into / f64::from(days_in(year, month))) / 12.0
 }
 
-/// Year, month and day of a number of days since the start of 1970, in the Gregorian calendar: 400 years have
-/// 146,097 days, and a year that begins in March has its leap day at the end.
+/// Year, month and day of the Gregorian calendar, from a number of days since the start of 1970.
+/// 400 years have 146,097 days, and a year that begins in March has its leap day at the end.
 pub(crate) fn civil(days: i64) -> (i64, u32, u32) {
     let since = days + 719_468;
     let era = since.div_euclid(146_097);
@@ -170,7 +173,7 @@ mod tests {
         assert!(turn_of_year(-1e20) < 1.0 && turn_of_year(1e300).is_nan());
     }
 
-    /// Steps are part of the format: a library that computes them in another way changes sketches.
+    /// Steps are part of the format: a different implementation would change sketches.
     #[test]
     fn steps_have_the_same_bits_forever() {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! A source as a plan or a model sees it.
+//! A source with the columns of a plan or a model.
 
 use super::columns::{Category, Recipe};
 use super::step::Step;
@@ -7,24 +7,25 @@ use crate::rows::{
     Block, CategoryColumn, MAX_TEXTS, MISSING, OTHER, RowPart, RowSet, RowSource, RowStream,
 };
 
-/// A source with the columns of a recipe: chosen by name, transformed, and with the codes of its levels.
+/// A source with the columns of a recipe: selected by name, transformed, and with the recipe's
+/// codes of levels.
 pub struct View<'a> {
     source: &'a dyn RowSource,
     columns: &'a [String],
     recipe: &'a Recipe,
-    /// The column of the source for each column of numbers.
+    /// Index of the source column for each numeric column.
     numbers: Vec<usize>,
     categories: Vec<Recode>,
-    /// Categories whose codes are those of the source.
+    /// Categories that keep the codes of the source.
     raw: Vec<CategoryColumn>,
-    /// Whether blocks of the source are those of the view.
+    /// Whether blocks of the source are used unchanged.
     same: bool,
 }
 
-/// A category of the source, and the recipe's code for each of its codes.
+/// A category of the source, and the recipe's code for each source code.
 struct Recode {
     from: usize,
-    /// `None` leaves codes as they are.
+    /// `None` keeps the codes of the source.
     codes: Option<Codes>,
 }
 
@@ -39,7 +40,7 @@ impl Codes {
         let mut table = Vec::new();
         for (level, text) in category.levels.iter().enumerate() {
             let code = match column.vocabulary.code(text) {
-                // Rows of this level would count as other ones, or not, depending on what came before them.
+                // Whether rows of this level count as *other* would depend on the rows before them.
                 OTHER => {
                     let expected =
                         format!("at most {MAX_TEXTS} different texts in '{}'", category.name);
@@ -62,7 +63,8 @@ impl Codes {
 }
 
 impl<'a> View<'a> {
-    /// The source with the columns of a recipe, which must be among its own.
+    /// A source with the columns of a recipe. Fails if the source does not have the columns it
+    /// needs.
     pub fn new(
         recipe: &'a Recipe,
         columns: &'a [String],
@@ -73,7 +75,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The same, with codes as the source gives them: for planning, before levels are chosen.
+    /// A source with the columns of a recipe and the source's own codes, for planning before levels
+    /// are chosen.
     pub(crate) fn of_codes(
         recipe: &'a Recipe,
         columns: &'a [String],
@@ -124,7 +127,7 @@ impl<'a> View<'a> {
         Ok(View { source, columns, recipe, numbers, categories, raw, same })
     }
 
-    /// A block of the source with the columns of the view.
+    /// Converts a block of the source to the columns of the view.
     pub fn apply(&self, block: Block) -> Block {
         if self.same {
             return block;
@@ -154,9 +157,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// Divides a vector by its length: the sum of squares in the order of its coordinates, its root, and a division each.
-/// A vector of length zero has no direction, and one whose squares are too large has lost it: their coordinates become
-/// infinite, which is invalid. A vector that lacks a number lacks all.
+/// Divides a vector by its length: the sum of squares in the order of the coordinates, its square
+/// root, and one division per coordinate. A vector of length zero has no direction, and one whose
+/// squares overflow has no usable length; their coordinates become infinite, which is invalid. If
+/// one coordinate is missing, all become missing.
 fn to_length_one(vector: &mut [f64]) {
     let length = vector.iter().fold(0.0, |sum, x| sum + x * x).sqrt();
     let lost = length == 0.0 || length.is_infinite();
@@ -225,7 +229,8 @@ mod tests {
             vector
         };
         assert_eq!(unit(vec![3.0, -4.0]), [0.6, -0.8]);
-        // Neither zeros nor holes come of what has no direction, or of squares that overflow or vanish.
+        // A vector without a direction, or whose squares overflow or vanish, gives neither zeros
+        // nor missing values.
         let (inf, lost) = (f64::INFINITY, [f64::INFINITY; 2]);
         for vector in [[0.0, 0.0], [1e200, 1.0], [1e-200, 0.0], [inf, 1.0], [-inf, inf]] {
             assert_eq!(unit(vector.to_vec()), lost, "{vector:?}");

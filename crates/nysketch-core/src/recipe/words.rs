@@ -1,10 +1,10 @@
-//! Values of the table as people write them: what steps have made of them is undone.
+//! Values formatted for display, in the units of the table: the inverses of the steps.
 
 use super::step::Step;
 use super::step::{DAY, civil};
 use std::f64::consts::TAU;
 
-/// A number with four significant digits.
+/// Formats a number with four significant digits.
 ///
 /// ```
 /// assert_eq!(nysketch_core::recipe::words::short(0.012_345_6), "0.01235");
@@ -24,7 +24,7 @@ pub fn short(x: f64) -> String {
     }
 }
 
-/// A point in time, in seconds since 1970, to the minute; a date alone where it is midnight.
+/// Formats a timestamp, in seconds since 1970, to the minute, or as a date alone at midnight.
 ///
 /// ```
 /// use nysketch_core::recipe::words::time;
@@ -52,7 +52,7 @@ const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// What a step measures on a circle: its name, and how long a turn is in the unit that people count it in.
+/// The quantity that a step measures on a circle: its name, and the length of a turn in its unit.
 pub fn cycle(step: Step) -> Option<(&'static str, f64)> {
     match step {
         Step::HourSin | Step::HourCos => Some(("hour", 24.0)),
@@ -62,8 +62,8 @@ pub fn cycle(step: Step) -> Option<(&'static str, f64)> {
     }
 }
 
-/// Where on its circle a mean of sines and cosines points to: hours since midnight, days since Monday, months since New
-/// Year. NaN where it points nowhere.
+/// Direction of a mean sine and cosine on their circle: hours since midnight, days since Monday,
+/// months since New Year. NaN if there is no clear direction.
 ///
 /// ```
 /// use nysketch_core::Step;
@@ -74,7 +74,7 @@ pub fn cycle(step: Step) -> Option<(&'static str, f64)> {
 /// assert_eq!(value(Step::HourSin, on_circle(Step::HourSin, 0.0, 0.0)), "any");
 /// ```
 pub fn on_circle(step: Step, sine: f64, cosine: f64) -> f64 {
-    // Means this near to the centre come from times all around it.
+    // A mean this close to the centre comes from times all around the circle.
     match cycle(step) {
         Some((_, whole)) if sine.hypot(cosine) > 0.02 => {
             (sine.atan2(cosine) / TAU).rem_euclid(1.0) * whole
@@ -83,7 +83,8 @@ pub fn on_circle(step: Step, sine: f64, cosine: f64) -> f64 {
     }
 }
 
-/// A value that a step has made, as the table has it; of a circle, what [`on_circle`] gives.
+/// Formats a transformed value in the units of the table. For a circle, `y` is the result of
+/// [`on_circle`].
 pub fn value(step: Step, y: f64) -> String {
     let at = |names: &[&str]| names[(y as usize).min(names.len() - 1)].to_string();
     match step {
@@ -96,7 +97,8 @@ pub fn value(step: Step, y: f64) -> String {
     }
 }
 
-/// How much values vary that a step has made: of logarithms as a factor, of times in days or hours.
+/// Formats a standard deviation of transformed values: as a factor for logarithms, in days or hours
+/// for timestamps.
 ///
 /// ```
 /// use nysketch_core::Step;
@@ -113,7 +115,7 @@ pub fn deviation(step: Step, y: f64) -> String {
     }
 }
 
-/// A share as people say it.
+/// Formats a share as a percentage.
 ///
 /// ```
 /// use nysketch_core::recipe::words::percent;

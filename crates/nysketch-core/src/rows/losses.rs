@@ -1,9 +1,9 @@
-//! Rows that were skipped, and why.
+//! Counts of skipped rows and of the columns that caused the skips.
 
 use serde::{Deserialize, Serialize};
 
-/// Rows skipped as invalid, and how many of them each column cost. A row with several invalid values counts
-/// for each of their columns.
+/// Number of rows skipped as invalid, in total and per column. A row with several invalid values
+/// counts for each of their columns.
 ///
 /// ```
 /// use nysketch_core::rows::Losses;
@@ -21,7 +21,8 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Counts a row that is invalid in these columns. One beyond the last stands for the weight.
+    /// Counts a row that is invalid in these columns. The index after the last column is the
+    /// weight.
     pub fn skip(&mut self, columns: impl IntoIterator<Item = usize>) {
         self.skipped += 1;
         for column in columns {
@@ -37,12 +38,12 @@ impl Losses {
         self.columns.iter_mut().zip(&other.columns).for_each(|(a, b)| *a += b);
     }
 
-    /// Rows skipped.
+    /// Number of skipped rows.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The columns that cost rows, the worst first, with how many.
+    /// The columns with invalid values, most affected first, with the number of rows each.
     pub fn by_column<'a>(&self, names: &'a [String]) -> Vec<(&'a str, u64)> {
         let named = names.iter().map(String::as_str).zip(self.columns.iter().copied());
         let mut costly: Vec<(&str, u64)> = named.filter(|(_, rows)| *rows > 0).collect();
@@ -50,19 +51,19 @@ impl Losses {
         costly
     }
 
-    /// The same for some of `all` columns, and the weight.
+    /// The losses of the given columns out of `all`, followed by those of the weight.
     pub(crate) fn select(&self, columns: &[usize], all: usize) -> Self {
         let count = |j: &usize| self.columns.get(*j).copied().unwrap_or(0);
         let columns = columns.iter().chain([&all]).map(count).collect();
         Losses { skipped: self.skipped, columns }
     }
 
-    /// The counts, for another machine; see [`Losses::from_counts`].
+    /// The counts, for sending to another machine; see [`Losses::from_counts`].
     pub(crate) fn counts(&self) -> (u64, &[u64]) {
         (self.skipped, &self.columns)
     }
 
-    /// From another machine.
+    /// Losses from counts received from another machine.
     pub(crate) fn from_counts(skipped: u64, columns: Vec<u64>) -> Self {
         Losses { skipped, columns }
     }

@@ -1,15 +1,16 @@
-//! Rows: blocks of them, sources that can be opened again, and the parallel pass.
+//! Rows: blocks of rows, sources that can be read repeatedly, and the parallel pass.
 //!
 //! A source hands out *parts* one after the other (a run of CSV records, a slice of a NumPy file, a
-//! batch of a row group): handing out is cheap and serial, reading and decoding a part is done by
-//! whichever thread took it. Memory is one part per thread, whatever the size of the input.
+//! batch of a row group). Handing out a part is cheap and serial. The thread that takes the part
+//! reads and decodes it. Memory is one part per thread, for input of any size.
 //!
-//! Every row has a *position*, its number in the whole input from 0. What a pass gives depends on
-//! positions alone: not on which thread saw a row when, nor on how rows were cut into parts or files.
+//! Every row has a *position*, its number in the whole input, counted from 0. The result of a pass
+//! depends on positions alone: not on the threads, their timing, or how rows are split into parts
+//! and files.
 //!
-//! To sketch data of your own kind, implement three traits: [`RowSource`] is the data, [`RowStream`] one
-//! reading of it, [`RowPart`] the rows that one thread decodes. [`RowSource`] has a whole example. Rows in
-//! memory are a [`Table`]; the crate `nysketch-tables` reads files.
+//! To sketch other kinds of data, implement three traits: [`RowSource`] is the data, [`RowStream`]
+//! is one reading of it, and [`RowPart`] holds the rows that one thread decodes. [`RowSource`] has
+//! a complete example. [`Table`] holds rows in memory. The crate `nysketch-tables` reads files.
 
 mod losses;
 mod pass;
@@ -31,10 +32,10 @@ pub use vocabulary::{CategoryColumn, Lost, MAX_TEXT_BYTES, MAX_TEXTS, MISSING, O
 use crate::error::{Error, Place, Result};
 use std::sync::Arc;
 
-/// Most columns of a plan.
+/// Largest number of columns of a plan.
 pub const MAX_COLUMNS: usize = 1 << 16;
 
-/// Some consecutive rows of one file, row-major.
+/// Consecutive rows of one file, row-major.
 ///
 /// ```
 /// use nysketch_core::Block;
@@ -55,16 +56,17 @@ pub const MAX_COLUMNS: usize = 1 << 16;
 pub struct Block {
     /// `rows × columns` values; a missing value is NaN.
     pub values: Vec<f64>,
-    /// `rows × categories` codes of levels: of the source's vocabularies, or of a plan's levels;
-    /// [`MISSING`] where there is none. Empty where the source has no categories.
+    /// `rows × categories` codes of levels, either of the source's vocabularies or of a plan's
+    /// levels. A missing value is [`MISSING`]. Empty if the source has no categories.
     pub codes: Vec<u32>,
-    /// One weight per row, or empty where rows are not weighted.
+    /// One weight per row, or empty if rows are not weighted.
     pub weights: Vec<f64>,
-    /// The text of one more column, such as groups or labels, or empty; `None` where it is missing.
+    /// The text of one further column, such as groups or labels, or empty. `None` is a missing
+    /// value.
     pub keys: Vec<Option<Arc<str>>>,
     /// Number of columns.
     pub columns: usize,
-    /// Which file, for messages.
+    /// Name of the file, for messages.
     pub file: Arc<str>,
     /// Number of the first row in its file, from 1.
     pub first_row: u64,
@@ -81,12 +83,13 @@ impl Block {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the block has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The rows with their numbers in the file and their weights (1 where not weighted).
+    /// Iterates over the rows with their numbers in the file and their weights (1 if rows are not
+    /// weighted).
     pub fn rows(&self) -> impl Iterator<Item = (u64, &[f64], f64)> {
         self.values.chunks_exact(self.columns.max(1)).enumerate().map(|(i, row)| {
             let weight = self.weights.get(i).copied().unwrap_or(1.0);
@@ -94,7 +97,8 @@ impl Block {
         })
     }
 
-    /// Some of the rows, counted from 0, in this order; without their keys. Their numbers start like those of the block.
+    /// Copies the given rows, counted from 0, in the given order and without their keys. The copies
+    /// are numbered consecutively from `first_row`.
     pub(crate) fn select(&self, rows: impl ExactSizeIterator<Item = usize>) -> Block {
         let (d, c) = (self.columns, self.codes.len() / self.len().max(1));
         let mut some = Block {
@@ -113,7 +117,7 @@ impl Block {
         some
     }
 
-    /// Refuses a block whose rows do not all come with the key column.
+    /// Checks that every row has a key.
     pub(crate) fn check_keys(&self) -> Result<()> {
         match self.keys.len() == self.len() {
             true => Ok(()),
@@ -124,7 +128,7 @@ impl Block {
         }
     }
 
-    /// Names a value of this block for a message.
+    /// Returns the place of a value of this block, for messages.
     pub fn place(&self, row: u64, column: &str) -> Place {
         Place { file: self.file.to_string(), row, column: column.to_string() }
     }
@@ -132,24 +136,25 @@ impl Block {
 
 /// Data that can be read from the start any number of times.
 ///
-/// Planning reads a source once or twice, sketching once, each time by its own call of
-/// [`open`](Self::open). What an implementation must keep:
+/// Planning reads a source once or twice and sketching reads it once. Each reading starts with a
+/// call of [`open`](Self::open). An implementation must guarantee:
 ///
-/// * **Every reading gives the same rows**, each at the same position. Data that changes between two
-///   readings gives a plan of one table and a sketch of another.
-/// * **Positions** number the rows of the whole input, from 0, in their order. No two rows share one.
-///   There may be gaps: position *i* need not exist.
-/// * **Parts** hold consecutive rows, and where one part ends and the next begins depends on the data
-///   alone: not on the number of threads, on time, or on which rows are `done`. So a run that was
-///   interrupted and saved can say which rows it has seen in terms of whole parts.
-/// * **Values** that are missing are NaN. Whether such a row is an error or is skipped is decided later.
+/// * **Every reading gives the same rows**, each at the same position. If the data changes between
+///   two readings, the plan and the sketch describe different tables.
+/// * **Positions** number the rows of the whole input from 0, in order. Each position belongs to at
+///   most one row. Gaps are allowed: position *i* need not exist.
+/// * **Parts** hold consecutive rows. The boundaries between parts depend on the data alone: not on
+///   the number of threads, on time, or on the rows in `done`. An interrupted run can therefore
+///   save its progress as a set of whole parts.
+/// * **Missing values** are NaN. The library decides later whether such a row is an error or is
+///   skipped.
 ///
-/// What the library guarantees in return: `open` is called from one thread,
-/// [`next_part`](RowStream::next_part) by one thread at a time, [`decode`](RowPart::decode) by any thread,
-/// at most one part per thread at once. Every part that was handed out is decoded or dropped before the
-/// stream is.
+/// The library guarantees in return: it calls `open` from one thread,
+/// [`next_part`](RowStream::next_part) from one thread at a time, and [`decode`](RowPart::decode)
+/// from any thread, with at most one part per thread at once. It decodes or drops every part before
+/// it drops the stream.
 ///
-/// A whole source, of rows that are computed when they are needed:
+/// A complete source, whose rows are computed on demand:
 ///
 /// ```
 /// use nysketch_core::{Block, PlanParams, Result, Sketch, SketchParams, Table, plan_for};
@@ -180,7 +185,7 @@ impl Block {
 ///     }
 /// }
 ///
-/// /// One reading: where it has come to, and what it leaves out.
+/// /// One reading: the next row to hand out, and the rows to leave out.
 /// struct Reading {
 ///     rows: u64,
 ///     next: u64,
@@ -188,9 +193,9 @@ impl Block {
 /// }
 ///
 /// impl<'a> RowStream<'a> for Reading {
-///     // Cheap: it only says which rows the part has. The thread that takes it makes them.
+///     // Cheap: it computes a range. The thread that takes the part computes the rows.
 ///     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
-///         // Rows that are done are whole parts, so that what follows starts with a part, too.
+///         // Rows that are done form whole parts, so the first row after them starts a part.
 ///         let start = self.done.first_missing(self.next);
 ///         if start >= self.rows {
 ///             return None;
@@ -232,7 +237,7 @@ impl Block {
 /// let sketch = Sketch::of(&plan, &spiral, SketchParams::default().threads(4), &())?;
 /// assert_eq!(sketch.rows(), 10_500);
 ///
-/// // The same rows as a table in memory have the same sketch, to the last bit.
+/// // A table in memory with the same rows has the same sketch, to the last bit.
 /// let table = Table::new(spiral.columns.clone(), (0..10_500).flat_map(point).collect())?;
 /// let again = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// assert_eq!(sketch.to_bytes(), again.to_bytes());
@@ -240,35 +245,35 @@ impl Block {
 /// # }
 /// ```
 pub trait RowSource: Sync {
-    /// Names of the columns of each block, in the order of its values, without weights and keys. They are
-    /// the columns of a plan made from this source; sketching refuses a source with others.
+    /// Names of the columns of each block, in the order of its values, without weights and keys. A
+    /// plan made from this source has these columns. Sketching refuses a source with other columns.
     fn columns(&self) -> &[String];
 
-    /// Whether a column holds points in time: seconds since the start of 1970.
+    /// Whether a column holds timestamps, in seconds since the start of 1970.
     fn is_time(&self, column: usize) -> bool {
         let _ = column;
         false
     }
 
-    /// Columns of categories, in the order of the [`codes`](Block::codes) of a row.
+    /// Categorical columns, in the order of the [`codes`](Block::codes) of a row.
     fn categories(&self) -> &[CategoryColumn] {
         &[]
     }
 
-    /// Starts reading from the first row, leaving out the rows that are `done`.
+    /// Starts reading from the first row, without the rows in `done`.
     ///
-    /// `done` is empty but for runs that are taken up again (see [`Run::resume`](crate::pass::Run::resume)). It is
-    /// then made of the positions of whole blocks that earlier readings gave, in any order: skip the parts
+    /// `done` is empty unless a run is resumed (see [`Run::resume`](crate::Run::resume)). It then
+    /// consists of the positions of whole blocks of earlier readings, in any order. Skip the parts
     /// it covers, for instance with [`RowSet::first_missing`].
     ///
     /// # Errors
-    /// Where the data cannot be read; wrap an error of your own by [`Error::source`](crate::error::Error::source).
+    /// If the data cannot be read. Wrap your own error in [`Error::source`](crate::Error::source).
     fn open(&self, done: &RowSet) -> Result<Box<dyn RowStream<'_> + '_>>;
 }
 
 /// One reading of a source that lives for `'a`.
 ///
-/// Threads take parts from it one after the other, under a lock, and work on them at the same time.
+/// Threads take parts from it one after the other, under a lock, and decode them in parallel.
 ///
 /// ```
 /// use nysketch_core::{RowSet, RowSource, Table};
@@ -284,42 +289,44 @@ pub trait RowSource: Sync {
 /// # }
 /// ```
 pub trait RowStream<'a>: Send {
-    /// The next part, or `None` at the end; once `None`, it is not called again.
+    /// Returns the next part, or `None` at the end. The library does not call it again after
+    /// `None`.
     ///
-    /// Other threads wait while it runs, so leave the work to [`RowPart::decode`]. It may wait for parts
-    /// that are being decoded, but must go on when they are dropped instead. A thread that decodes each
-    /// part before it asks for the next must get them in the order of the rows; where several threads ask,
-    /// any order will do.
+    /// Other threads wait while this function runs, so leave the work to [`RowPart::decode`]. The
+    /// function may wait for parts that are being decoded, but must continue if they are dropped
+    /// instead. A thread that decodes each part before it asks for the next one must get the parts
+    /// in the order of the rows. With several threads, any order is allowed.
     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>>;
 
-    /// Whether parts come in the order of the rows however many threads ask: then no row before an error
-    /// can still be to come, and the rest need not be read. `false` is always right.
+    /// Whether parts come in the order of the rows for any number of threads. If so, no row before
+    /// an error can still follow, and reading stops at the first error. `false` is always correct.
     fn in_order(&self) -> bool {
         false
     }
 }
 
-/// Some rows that one thread reads and decodes.
+/// Rows that one thread reads and decodes.
 ///
-/// A part may hold the rows already, or only say where they are: a range of a file, an offset, a seed.
+/// A part either holds its rows or only locates them: by a range of a file, an offset or a seed.
 /// [`RowSource`] has an example.
 pub trait RowPart: Send {
-    /// No row of this part stands before this position. Of several errors, the one of the part with the
-    /// least position is reported.
+    /// A lower bound on the positions of the rows of this part. If several parts fail, the library
+    /// reports the error of the part with the smallest bound.
     fn position(&self) -> u64;
 
-    /// The rows, or `None` where there turn out to be none.
+    /// Decodes the rows. Returns `None` if the part has no rows.
     ///
-    /// The block has [`columns`](Block::columns) set and as many values as rows times columns, even where
-    /// a row is invalid. [`position`](Block::position) is that of its first row; the others follow it
-    /// without gaps. [`file`](Block::file) and [`first_row`](Block::first_row) are for messages alone.
+    /// The block has [`columns`](Block::columns) set and holds rows × columns values, even if a row
+    /// is invalid. [`position`](Block::position) is the position of its first row; the other rows
+    /// follow without gaps. [`file`](Block::file) and [`first_row`](Block::first_row) are used in
+    /// messages only.
     ///
     /// # Errors
-    /// Where the rows cannot be read; wrap an error of your own by [`Error::source`](crate::error::Error::source).
+    /// If the rows cannot be read. Wrap your own error in [`Error::source`](crate::Error::source).
     fn decode(self: Box<Self>) -> Result<Option<Block>>;
 }
 
-/// Hears how far a pass has come and may stop it. Pass `&()` where nobody listens.
+/// Receives the progress of a pass and can cancel it. Pass `&()` to ignore progress.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Progress, Sketch, SketchParams, Table, plan_for};
@@ -346,9 +353,10 @@ pub trait RowPart: Send {
 /// # }
 /// ```
 pub trait Progress: Sync {
-    /// That many more rows were read.
+    /// Reports that `rows` more rows were read.
     fn advance(&self, rows: u64);
-    /// Work without rows begins, such as `"choosing landmarks"`; it ends with the next row or with the call.
+    /// Reports the start of work without rows, such as `"choosing landmarks"`. It ends with the
+    /// next row or with the call.
     fn stage(&self, what: &'static str) {
         let _ = what;
     }
@@ -358,13 +366,13 @@ pub trait Progress: Sync {
     }
 }
 
-/// Progress that nobody watches.
+/// Ignores progress.
 impl Progress for () {
     fn advance(&self, _rows: u64) {}
 }
 
-/// What to do with rows that hold an infinite or out-of-range value, or lack one where the plan does not allow for it (see
-/// [`Missing`](crate::planning::Missing)).
+/// Treatment of a row with an infinite or out-of-range value, or with a missing value that the plan
+/// does not allow (see [`Missing`](crate::planning::Missing)).
 ///
 /// ```
 /// use nysketch_core::{Invalid, PlanParams, Table, plan_for};
@@ -379,9 +387,9 @@ impl Progress for () {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Invalid {
-    /// Stop with an error that names the cell.
+    /// Stop with an error that names the row and the column.
     #[default]
     Refuse,
-    /// Leave the row out and count it.
+    /// Skip the row and count it.
     Skip,
 }

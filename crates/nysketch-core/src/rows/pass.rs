@@ -1,4 +1,4 @@
-//! One reading of a source, on many threads or in order.
+//! Reads a source once, on several threads or in order.
 
 use super::set::RowSet;
 use super::{Block, Progress, RowPart, RowSource, RowStream};
@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Reads `source` once on `threads` threads.
 ///
-/// Each thread owns a state made by `init`; `visit` is called with the state and each block.
-/// Returns the states, in no particular order. On failure the error of the earliest part is
-/// returned, so the message does not depend on the number of threads.
+/// Each thread owns a state made by `init` and calls `visit` with the state and each block. Returns
+/// the states, in no particular order. On failure, returns the error of the earliest part, so the
+/// message does not depend on the number of threads.
 ///
 /// ```
 /// use nysketch_core::{Table, rows::pass};
@@ -37,17 +37,17 @@ pub fn pass<S: Send>(
     Ok(stretch.states)
 }
 
-/// What one stretch of a pass, until it pauses or ends, has done.
+/// Result of one stretch of a pass, from its start to a pause or the end.
 pub(crate) struct Stretch<S> {
     /// One state per thread.
     pub states: Vec<S>,
-    /// The rows that were visited.
+    /// Positions of the rows that were visited.
     pub rows: RowSet,
-    /// Whether the stream has come to its end.
+    /// Whether the stream has ended.
     pub finished: bool,
 }
 
-/// Reads on, until the stream ends or `pause` says so; every part that was begun is then done.
+/// Reads until the stream ends or `pause` returns `true`. Parts already taken are completed.
 pub(crate) fn read_on<'a, S: Send>(
     stream: &mut (dyn RowStream<'a> + 'a),
     threads: usize,
@@ -96,7 +96,7 @@ pub(crate) fn read_on<'a, S: Send>(
     })
 }
 
-/// Reads `source` once on this thread, block after block, in the order of the rows.
+/// Reads `source` once on this thread, block by block, in the order of the rows.
 pub fn read_in_order(
     source: &dyn RowSource,
     progress: &dyn Progress,
@@ -116,14 +116,15 @@ pub fn read_in_order(
     Ok(())
 }
 
-/// The parts not yet taken. The lock is held while a part is handed out, not while it is decoded.
+/// The remaining parts. The lock is held while a part is handed out, not while it is decoded.
 struct Queue<'q, 'a> {
     stream: Mutex<&'q mut (dyn RowStream<'a> + 'a)>,
     progress: &'q dyn Progress,
     pause: &'q (dyn Fn() -> bool + Sync),
     begun: AtomicBool,
     finished: AtomicBool,
-    /// Where the earliest error is: rows before it are still read, in case one of them is worse.
+    /// Position of the earliest error. Rows before it are still read, because one of them may fail
+    /// too.
     limit: AtomicU64,
     first_error: Mutex<Option<(u64, Error)>>,
 }
@@ -131,7 +132,8 @@ struct Queue<'q, 'a> {
 impl<'a> Queue<'_, 'a> {
     fn take(&self) -> Option<Box<dyn RowPart + 'a>> {
         let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
-        // A stretch takes at least one part, or it could stand still for ever.
+        // A stretch takes at least one part; otherwise a run that always pauses would never make
+        // progress.
         let pause = || self.begun.load(Ordering::Relaxed) && (self.pause)();
         let end = || self.finished.store(true, Ordering::Relaxed);
         while !self.finished.load(Ordering::Relaxed) && !pause() {
@@ -167,7 +169,8 @@ mod tests {
     use super::*;
     use crate::rows::Table;
 
-    /// Every row has its own error; whichever thread is first, the first row's is reported.
+    /// Every row has its own error. The error of the first row is reported, whichever thread fails
+    /// first.
     #[test]
     fn the_earliest_error_is_reported() {
         let table = Table::unnamed(1, vec![f64::NAN; 5000]).unwrap().with_part_rows(3);
@@ -184,7 +187,7 @@ mod tests {
         let table = table.with_part_rows(7);
         let (mut done, mut total, mut stretches) = (RowSet::default(), 0.0, 0);
         loop {
-            // As after a crash: a new stream, and the rows that are done.
+            // As after a crash: a new stream that skips the rows that are done.
             let mut stream = table.open(&done).unwrap();
             let parts = AtomicU64::new(0);
             let pause = || parts.fetch_add(1, Ordering::Relaxed) > 20;

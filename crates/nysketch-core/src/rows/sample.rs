@@ -1,10 +1,10 @@
-//! Sampling rows from a stream, independent of the number of threads.
+//! Sampling of rows from a stream, independent of the number of threads.
 //!
-//! Each row gets the priority `−ln(u)/w`, where `u` is a hash of the seed and the row's position
-//! in the input and `w` its weight; the rows with the smallest priorities are the sample (Efraimidis
-//! and Spirakis 2006). With equal weights this is uniform sampling without replacement; with
-//! `w = d²` it is the D² sampling of k-means‖. Which rows are kept does not depend on the order in
-//! which they arrive, so the pass can run on every core.
+//! Each row gets the priority `−ln(u)/w`, where `u` is a hash of the seed and of the row's position
+//! in the input, and `w` is its weight. The rows with the smallest priorities form the sample
+//! (Efraimidis and Spirakis 2006). With equal weights this is uniform sampling without replacement;
+//! with `w = d²` it is the D² sampling of k-means‖. The sample does not depend on the order in
+//! which rows arrive, so the pass can run on every core.
 
 use crate::error::Result;
 use crate::rows::wire::{WireReader, put_number, put_whole};
@@ -21,20 +21,20 @@ pub fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A number in (0, 1] for each row.
+/// A pseudo-random number in (0, 1] for each row.
 fn uniform(seed: u64, position: u64) -> f64 {
     let hash = mix(mix(mix(seed)) ^ (position + 1));
     ((hash >> 11) + 1) as f64 * 2.0f64.powi(-53)
 }
 
-/// The rows of least priority seen so far, shared by all threads of a pass.
+/// The rows with the smallest priorities so far, shared by all threads of a pass.
 #[derive(Debug)]
 pub struct Reservoir {
     seed: u64,
     capacity: usize,
     dims: usize,
-    /// Bits of the largest priority that still gets in; priorities are not negative, so their
-    /// bits are ordered as they are.
+    /// Bits of the largest priority that is still accepted. Priorities are not negative, so their
+    /// bits have the same order.
     threshold: AtomicU64,
     kept: Mutex<Kept>,
 }
@@ -65,7 +65,7 @@ impl Ord for Entry {
 }
 
 impl Reservoir {
-    /// Keeps at most `capacity` rows of `dims` values, of which the last is the extra one.
+    /// A reservoir of at most `capacity` rows of `dims` values, the last of which is the extra one.
     pub fn new(capacity: usize, dims: usize, seed: u64) -> Self {
         Reservoir {
             seed,
@@ -76,15 +76,16 @@ impl Reservoir {
         }
     }
 
-    /// Offers a row and a number to keep with it; rows of weight zero never get in.
+    /// Offers a row with an extra number. Rows of weight zero are never kept.
     pub fn offer(&self, position: u64, weight: f64, row: &[f64], extra: f64) {
         let u = uniform(self.seed, position);
         let threshold = self.threshold.load(Memory::Relaxed);
-        // −ln(u) ≥ 1 − u: most rows need no logarithm. The margin covers rounding.
+        // −ln(u) ≥ 1 − u, so most rows need no logarithm. The margin covers rounding.
         if (1.0 - u) * (1.0 - 1e-9) > f64::from_bits(threshold) * weight {
             return;
         }
-        // Not −0, whose bits would be the largest; infinite where the weight is zero.
+        // `0.0 −` avoids −0, whose bits would compare as the largest. A weight of zero gives
+        // infinity.
         let priority = (0.0 - u.ln()) / weight;
         if priority.to_bits() > threshold {
             return;
@@ -92,7 +93,7 @@ impl Reservoir {
         self.keep(priority, position, row.iter().chain([&extra]));
     }
 
-    /// Keeps a row, its extra number at the end, if its priority is among the smallest.
+    /// Keeps a row, with its extra number at the end, if its priority is among the smallest.
     fn keep<'a>(&self, priority: f64, position: u64, row: impl IntoIterator<Item = &'a f64>) {
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         let Kept { heap, values } = &mut *kept;
@@ -115,8 +116,8 @@ impl Reservoir {
         }
     }
 
-    /// The largest priority that was kept, infinite where every row was: a row of weight w is kept
-    /// with probability `1 − exp(−w · threshold)`.
+    /// The largest priority that was kept, or infinity if every row was kept. A row of weight w is
+    /// kept with probability `1 − exp(−w · threshold)`.
     pub fn threshold(&self) -> f64 {
         let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         match kept.heap.peek() {
@@ -125,12 +126,12 @@ impl Reservoir {
         }
     }
 
-    /// Puts the rows of another reservoir of the same kind in, as if they had been offered.
+    /// Merges another reservoir of the same kind, as if its rows had been offered to this one.
     pub fn merge(&self, other: Reservoir) {
         self.merge_with(other, |_| {});
     }
 
-    /// The same, with each row changed on the way.
+    /// Merges another reservoir after applying `change` to each of its rows.
     pub(crate) fn merge_with(&self, other: Reservoir, change: impl Fn(&mut [f64])) {
         let mut kept = other.kept.into_inner().unwrap_or_else(|e| e.into_inner());
         for e in kept.heap.into_vec() {
@@ -140,7 +141,7 @@ impl Reservoir {
         }
     }
 
-    /// For another machine.
+    /// Serialises the reservoir for another machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         let mut out = Vec::with_capacity(8 * (4 + kept.values.len() + 2 * kept.heap.len()));
@@ -156,7 +157,7 @@ impl Reservoir {
         out
     }
 
-    /// From another machine.
+    /// Restores a reservoir from another machine.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(&mut WireReader::new(bytes))
     }
@@ -176,12 +177,12 @@ impl Reservoir {
         Ok(reservoir)
     }
 
-    /// How many rows are kept.
+    /// Number of rows kept.
     pub(crate) fn len(&self) -> usize {
         self.kept.lock().unwrap_or_else(|e| e.into_inner()).heap.len()
     }
 
-    /// Hands out the rows kept, in the order of the input.
+    /// Passes the kept rows to `take`, in the order of the input.
     pub(crate) fn each_row(self, mut take: impl FnMut(&[f64])) {
         let kept = self.kept.into_inner().unwrap_or_else(|e| e.into_inner());
         let mut entries = kept.heap.into_vec();
@@ -219,8 +220,8 @@ mod tests {
         assert_ne!(forward, draw(1..=1000, 50, 8, |_| 1.0));
     }
 
-    /// Each of 100 rows is kept with probability 0.2: over 2,000 seeds a mean of 400 and a
-    /// standard deviation of 17.9; six of them make a false alarm rarer than 1e-6.
+    /// Each of 100 rows is kept with probability 0.2. Over 2,000 seeds, the mean is 400 and the
+    /// standard deviation 17.9; six standard deviations make a false alarm rarer than 1e-6.
     #[test]
     fn sampling_is_uniform() {
         let mut hits = [0u32; 100];

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A set of positions: sorted ranges that do not touch.
+/// A set of positions, stored as sorted ranges with gaps between them.
 ///
 /// ```
 /// use nysketch_core::RowSet;
@@ -37,7 +37,7 @@ impl RowSet {
         self.0.iter().map(|r| r.end - r.start).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -54,7 +54,7 @@ impl RowSet {
         self.0.splice(from..to, [if to > from { start..end } else { range }]);
     }
 
-    /// The first position from `at` on that is not in the set.
+    /// The first position, from `at` onwards, that is not in the set.
     pub fn first_missing(&self, at: u64) -> u64 {
         self.0.iter().find(|r| r.contains(&at)).map_or(at, |r| r.end)
     }

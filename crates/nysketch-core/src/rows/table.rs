@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// let columns = vec!["height".into(), "weight".into()];
 /// let table = Table::new(columns, vec![1.8, 75.0, 1.6, 60.0])?;
 /// assert_eq!((table.len(), table.columns()[1].as_str()), (2, "weight"));
-/// // The second row counts three times.
+/// // The weight makes the second row count three times.
 /// let table = table.with_weights(vec![1.0, 3.0])?;
 /// assert!(Table::unnamed(2, vec![1.0, 2.0, 3.0]).is_err());
 /// # Ok(())
@@ -33,7 +33,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Row-major `values` with the given column names.
+    /// A table of row-major `values` with the given column names.
     pub fn new(columns: Vec<String>, values: Vec<f64>) -> Result<Self> {
         if columns.is_empty() || !values.len().is_multiple_of(columns.len()) {
             return Err(Error::parameter(
@@ -54,12 +54,12 @@ impl Table {
         })
     }
 
-    /// Columns named `c0`, `c1`, …
+    /// A table with columns named `c0`, `c1`, …
     pub fn unnamed(columns: usize, values: Vec<f64>) -> Result<Self> {
         Self::new(default_names(columns), values)
     }
 
-    /// The same table with one weight per row.
+    /// Adds one weight per row.
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         if weights.len() != self.len() {
             return Err(Error::parameter(
@@ -72,7 +72,7 @@ impl Table {
         Ok(self)
     }
 
-    /// The same table with one key per row, by which rows are grouped or dealt to folds; `None` where it is missing.
+    /// Adds one key per row, which groups rows or assigns them to folds. `None` is a missing key.
     pub fn with_keys<T: AsRef<str>>(
         mut self,
         keys: impl IntoIterator<Item = Option<T>>,
@@ -84,7 +84,7 @@ impl Table {
         Ok(self)
     }
 
-    /// The same table with one more column, of categories: a text per row, or `None` where it is missing.
+    /// Adds a categorical column with one text per row. `None` is a missing value.
     ///
     /// ```
     /// use nysketch_core::{RowSource, Table};
@@ -107,7 +107,7 @@ impl Table {
         Ok(self)
     }
 
-    /// The same table handed out in parts of that many rows.
+    /// Sets the number of rows per part.
     pub fn with_part_rows(mut self, rows: usize) -> Self {
         self.part_rows = rows.max(1);
         self
@@ -118,7 +118,7 @@ impl Table {
         self.values.len() / self.columns.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -129,15 +129,16 @@ impl Table {
     }
 }
 
-/// Values in one part: about 1 MB of doubles.
+/// Values per part: about 1 MB of doubles.
 const PART_VALUES: usize = 1 << 17;
 
-/// Rows that make a part of about 1 MB in a table with so many columns: a good size for sources.
+/// Number of rows in a part of about 1 MB, for a table with `columns` columns. A good part size for
+/// any source.
 pub fn part_rows(columns: usize) -> usize {
     (PART_VALUES / columns.max(1)).clamp(1, 1 << 14)
 }
 
-/// Names for columns that have none: `c0`, `c1`, …
+/// Default names of unnamed columns: `c0`, `c1`, …
 pub fn default_names(columns: usize) -> Vec<String> {
     (0..columns).map(|j| format!("c{j}")).collect()
 }

@@ -1,21 +1,22 @@
-//! Texts as numbers: the levels of a category as a source calls them.
+//! Vocabularies: the texts of a categorical column and their codes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-/// A code that stands for no text: the value is missing.
+/// Code of a missing value.
 pub const MISSING: u32 = u32::MAX;
-/// A code for texts that are not kept, since there are too many or they are too long.
+/// Code of all texts that are not stored, because there are too many or they are too long.
 pub const OTHER: u32 = u32::MAX - 1;
-/// Most different texts that are kept of a column.
+/// Largest number of different texts stored per column.
 pub const MAX_TEXTS: usize = 1 << 16;
-/// Most bytes of a text that is kept.
+/// Largest size of a stored text, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1 << 10;
 
 /// The texts of a column and their codes, shared by all threads and all readings of a source.
 ///
-/// Codes count from 0 in the order in which texts were first seen, which may differ from run to run:
-/// nothing that is kept may depend on them. A plan has levels of its own, and knows them by their text.
+/// Codes count from 0 in the order in which texts were first seen, which can differ from run to
+/// run. Stored results must not depend on them. A plan numbers its levels itself and identifies
+/// them by their text.
 ///
 /// ```
 /// use nysketch_core::rows::{MISSING, Vocabulary};
@@ -38,7 +39,7 @@ struct Known {
 }
 
 impl Known {
-    /// Whether a text that is not known is not kept, for a reason that is.
+    /// Whether an unknown text cannot be stored, for a reason that is already recorded.
     fn is_lost(&self, text: &str) -> bool {
         match text.len() > MAX_TEXT_BYTES {
             true => self.lost == Some(Lost::TooLong),
@@ -47,17 +48,17 @@ impl Known {
     }
 }
 
-/// Why some texts are not kept.
+/// The reason why some texts are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lost {
-    /// There are more than [`MAX_TEXTS`].
+    /// There are more than [`MAX_TEXTS`] texts.
     TooMany,
-    /// One has more than [`MAX_TEXT_BYTES`].
+    /// A text has more than [`MAX_TEXT_BYTES`] bytes.
     TooLong,
 }
 
 impl Vocabulary {
-    /// Hands the code of each text to `put`, in their order; `None` is a missing value.
+    /// Passes the code of each text to `put`, in order. `None` is a missing value.
     pub fn encode<'a>(
         &self,
         texts: impl IntoIterator<Item = Option<&'a str>>,
@@ -69,7 +70,7 @@ impl Vocabulary {
                 None => MISSING,
                 Some(text) => match known.codes.get(text) {
                     Some(code) => *code,
-                    // Where nothing is learned by it, threads do not wait for one another.
+                    // Adding the text would change nothing, so threads skip the write lock.
                     None if known.is_lost(text) => OTHER,
                     None => {
                         drop(known);
@@ -83,24 +84,24 @@ impl Vocabulary {
         }
     }
 
-    /// The code of a text.
+    /// Returns the code of a text, adding the text if it is new.
     pub fn code(&self, text: &str) -> u32 {
         let mut code = MISSING;
         self.encode([Some(text)], |found| code = found);
         code
     }
 
-    /// The texts so far, by their codes.
+    /// The texts so far, ordered by code.
     pub fn texts(&self) -> Vec<Arc<str>> {
         self.known.read().unwrap_or_else(|e| e.into_inner()).texts.clone()
     }
 
-    /// Why some texts have the code [`OTHER`], if some have.
+    /// The reason why some texts have the code [`OTHER`], if any have.
     pub fn lost(&self) -> Option<Lost> {
         self.known.read().unwrap_or_else(|e| e.into_inner()).lost
     }
 
-    /// Takes up a text that was not known a moment ago.
+    /// Adds a text, unless another thread has added it in the meantime.
     fn add(&self, text: &str) -> u32 {
         let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
         if let Some(code) = known.codes.get(text) {
@@ -122,12 +123,12 @@ impl Vocabulary {
     }
 }
 
-/// A column of categories that a source gives beside its numbers.
+/// A categorical column of a source.
 #[derive(Debug, Clone)]
 pub struct CategoryColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// What its codes mean.
+    /// The texts of its codes.
     pub vocabulary: Arc<Vocabulary>,
 }
 

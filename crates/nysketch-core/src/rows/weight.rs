@@ -1,9 +1,9 @@
-//! Row weights: integers, so that a row of weight 2 is the row twice, exactly.
+//! Row weights: integers, so that a row of weight 2 counts exactly as the row twice.
 
 use crate::error::{Error, Result};
 use crate::rows::{Block, Invalid};
 
-/// The column that holds the weights and the unit they are rounded to.
+/// The column of row weights, and the unit that weights are rounded to.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sketch, SketchParams, Table, plan_for};
@@ -21,19 +21,19 @@ use crate::rows::{Block, Invalid};
 pub struct Weighting {
     /// Column name.
     pub column: String,
-    /// One row of this weight counts as one.
+    /// The weight that counts as one row.
     pub unit: f64,
 }
 
 impl Weighting {
-    /// The unit is a positive number.
+    /// Checks that the unit is a positive number.
     pub(crate) fn check(&self) -> Result<()> {
         check_unit(self.unit)
     }
 
-    /// The weight in whole units, 0 … 2³²−1: the nearest number of them, ties to even, whatever rows
-    /// come before or after. A missing or infinite weight makes the row invalid (`None` where such rows
-    /// are skipped); a weight that is negative or too large is an error.
+    /// The weight in whole units, 0 … 2³²−1, rounded to nearest, ties to even, independently of
+    /// other rows. A missing or infinite weight makes the row invalid (`None` if such rows are
+    /// skipped). A weight that is negative or too large is an error.
     pub(crate) fn units(
         &self,
         weight: f64,
@@ -60,7 +60,7 @@ fn check_unit(unit: f64) -> Result<()> {
     Ok(())
 }
 
-/// Whether a weight is a number; where it is not, the row is skipped or refused.
+/// Whether a weight is finite. If it is not, the row is skipped or refused.
 fn is_usable(weight: f64, column: &str, invalid: Invalid, block: &Block, row: u64) -> Result<bool> {
     match invalid {
         _ if weight.is_finite() => Ok(true),
@@ -69,21 +69,23 @@ fn is_usable(weight: f64, column: &str, invalid: Invalid, block: &Block, row: u6
     }
 }
 
-/// Row weights as they are asked for: the unit may be left to the weights.
+/// Parameters of row weights. The unit may be chosen from the weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightParams {
     /// Column name.
     pub column: String,
-    /// One row of this weight counts as one; `None` chooses it from the weights.
+    /// The weight that counts as one row. `None` chooses it from the weights.
     pub unit: Option<f64>,
 }
 
-/// Least and most units that all rows of a plan are to count where the unit is chosen, and how many a row:
-/// a thousand times as many rows may follow a small table, sixteen times as many a large one.
+/// Range of the total number of units when the unit is chosen, and the number of units per row. A
+/// sketch holds 2³⁸ units, so a plan from a small table leaves room for a thousand times as many
+/// rows, and one from a large table for sixteen times as many.
 const LEAST_UNITS: f64 = (1u64 << 28) as f64;
 const MOST_UNITS: f64 = (1u64 << 34) as f64;
 const UNITS_PER_ROW: f64 = (1u64 << 10) as f64;
-/// Whole weights keep the unit 1 up to these totals: a row counts less than 2³² units, a sketch 2³⁸.
+/// Whole weights keep the unit 1 up to this total. A row counts fewer than 2³² units and a sketch
+/// at most 2³⁸.
 const WHOLE_TOTAL: f64 = (1u64 << 37) as f64;
 
 impl WeightParams {
@@ -91,7 +93,8 @@ impl WeightParams {
         self.unit.map_or(Ok(()), check_unit)
     }
 
-    /// What a row counts while planning: whole units where the unit is known, otherwise its weight.
+    /// The weight of a row while planning: in whole units if the unit is known, otherwise as it is
+    /// in the table.
     pub(crate) fn count(
         &self,
         weight: f64,
@@ -114,8 +117,9 @@ impl WeightParams {
         }
     }
 
-    /// The weighting of a plan for so many rows with these weights. A chosen unit is 1 where all weights
-    /// are whole numbers, otherwise a power of two so small that rounding does not show.
+    /// The weighting of a plan for this number of rows with these weights. A chosen unit is 1 if
+    /// all weights are whole numbers. Otherwise it is a power of two small enough that rounding is
+    /// negligible.
     pub(crate) fn weighting(&self, rows: u64, total: f64, seen: WeightRange) -> Weighting {
         let whole = seen.whole && seen.largest <= f64::from(u32::MAX) && total < WHOLE_TOTAL;
         let unit = match self.unit {
@@ -131,12 +135,12 @@ impl WeightParams {
     }
 }
 
-/// What weights were seen; what is seen of parts merges in any order.
+/// Range of the weights seen. Ranges of parts merge in any order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WeightRange {
-    /// The largest.
+    /// The largest weight.
     pub largest: f64,
-    /// Whether all are whole numbers.
+    /// Whether all weights are whole numbers.
     pub whole: bool,
 }
 
@@ -157,11 +161,11 @@ impl WeightRange {
     }
 }
 
-/// What rounding row weights to whole units has changed.
+/// Effect of rounding row weights to whole units.
 ///
-/// A weight of many units changes by little, and as often up as down. A weight that changes by more than a
-/// tenth is not the weight that was meant: what such weights gain or lose, beside the total of all weights, is
-/// the lost share.
+/// A weight of many units changes by little, and up as often as down. A weight that changes by more
+/// than a tenth is misrepresented. The lost share is the sum of these changes, relative to the
+/// total of all weights.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Run, SketchParams, Table, plan_for};
@@ -183,9 +187,9 @@ pub struct Rounding {
     lost: f64,
 }
 
-/// A change by more than this share of a weight is lost.
+/// Relative change of a weight above which it counts as lost.
 const COARSE: f64 = 0.1;
-/// A lost share up to this is not worth a word.
+/// Lost share above which a note is printed.
 const LITTLE: f64 = 1e-4;
 
 impl Rounding {
@@ -195,19 +199,19 @@ impl Rounding {
         self.lost += if change > COARSE * weight { change } else { 0.0 };
     }
 
-    /// Adds what was changed elsewhere.
+    /// Adds the effect of rounding other weights.
     pub(crate) fn merge(&mut self, other: Rounding) {
         self.total += other.total;
         self.lost += other.lost;
     }
 
-    /// What weights have lost or gained that rounding has changed by more than a tenth, as a share of the
-    /// total of all weights. Its last digits may depend on the order of the rows.
+    /// Sum of the changes of all weights that rounding changes by more than a tenth, relative to
+    /// the total of all weights. Its last digits may depend on the order of the rows.
     pub fn lost_share(&self) -> f64 {
         if self.lost > 0.0 { self.lost / self.total } else { 0.0 }
     }
 
-    /// A remark for people where the share matters.
+    /// A note for the user if the share is large enough to matter.
     pub fn note(&self, weighting: &Weighting) -> Option<String> {
         let share = self.lost_share();
         (share > LITTLE).then(|| {
@@ -239,15 +243,15 @@ mod tests {
         assert_eq!(chosen(&[1e12, 1.0]), 2f64.powi(12), "too large for units of 1");
         let few = chosen(&[0.5, 1.5]);
         assert_eq!(few, 2f64.powi(-27), "2²⁸ units in all");
-        // A thousand units per row, of weight 1/2 each.
+        // 1,024 units per row, each of weight 1/2.
         assert_eq!(chosen(&vec![0.5; 1 << 20]), 2f64.powi(-11));
     }
 
-    /// Ordinary weights lose nothing that matters, however many they are.
+    /// The rounding of ordinary weights is negligible for any number of rows.
     #[test]
     fn ordinary_weights_are_not_lost() {
         for rows in [10, 1000, 100_000, 3_000_000] {
-            // Evenly spread over 0 … 1, the least far below a unit.
+            // Evenly spread over 0 … 1; the smallest is far below one unit.
             let weights = (0..rows).map(|i| (f64::from(i) + 0.01) / f64::from(rows));
             let unit = chosen(&weights.clone().collect::<Vec<_>>());
             let mut rounding = Rounding::default();

@@ -1,5 +1,5 @@
-//! Parts of a plan in the making, on their way between machines: 64-bit words, little-endian. Not a
-//! file format: both ends are the same program.
+//! Partial plans on their way between machines: 64-bit words, little-endian. Not a file format:
+//! both ends run the same program.
 
 use crate::error::{Error, Result};
 use crate::rows::MAX_COLUMNS;
@@ -8,11 +8,11 @@ fn damaged() -> Error {
     Error::source("a part of a plan is damaged or of another version")
 }
 
-/// Words, read from the start.
+/// Reads words from the start of a byte slice.
 pub(crate) struct WireReader<'a>(&'a [u8]);
 
 impl<'a> WireReader<'a> {
-    /// The words in some bytes.
+    /// A reader of the words in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         WireReader(bytes)
     }
@@ -24,7 +24,7 @@ impl<'a> WireReader<'a> {
         Ok(u64::from_le_bytes(*word))
     }
 
-    /// The next number.
+    /// The next floating-point number.
     pub fn number(&mut self) -> Result<f64> {
         Ok(f64::from_bits(self.whole()?))
     }
@@ -34,7 +34,7 @@ impl<'a> WireReader<'a> {
         self.at_most(MAX_COLUMNS + 1)
     }
 
-    /// The next text: its length in bytes, and whole words that hold them.
+    /// The next text: its length in bytes, then its bytes, padded to whole words.
     pub fn text(&mut self) -> Result<&'a str> {
         let bytes = self.at_most(self.0.len().saturating_sub(8))?;
         let (text, rest) =
@@ -43,7 +43,8 @@ impl<'a> WireReader<'a> {
         std::str::from_utf8(&text[..bytes]).map_err(|_| damaged())
     }
 
-    /// The number of things that follow and take so many words each: no more than there are words.
+    /// The next number of items that take `words_each` words each. Fails if there are not enough
+    /// words left.
     pub fn count(&mut self, words_each: usize) -> Result<usize> {
         let left = self.0.len() / 8;
         self.at_most(left / words_each)
@@ -67,7 +68,7 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.resize(out.len().next_multiple_of(8), 0);
 }
 
-/// Appends a number.
+/// Appends a floating-point number.
 pub(crate) fn put_number(out: &mut Vec<u8>, x: f64) {
     put_whole(out, x.to_bits());
 }

@@ -1,6 +1,7 @@
-//! Whether rows stand in a plan or a sketch as they are: as landmarks, as witnesses, or alone in a cell.
+//! Whether rows are stored verbatim in a plan or a sketch: as landmarks, as retained rows, or alone
+//! in a cell.
 //!
-//! Subtracting a row takes it out of the sums, not out of the plan.
+//! Subtracting a row removes it from the sums, but not from the plan.
 
 use crate::error::Result;
 use crate::numeric::fixed::power_of_two;
@@ -12,28 +13,29 @@ use crate::sums::Sum;
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// How many of some rows stand in a file.
+/// Number of given rows that a file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Contained {
-    /// Rows that were looked for.
+    /// Number of rows compared.
     pub rows: u64,
-    /// Those that are there in any way.
+    /// Rows that the file contains in any form.
     pub found: u64,
-    /// Those that equal a landmark.
+    /// Rows equal to a landmark.
     pub landmarks: u64,
-    /// Those that equal a witness row.
+    /// Rows equal to a retained row.
     pub witnesses: u64,
-    /// Those that a cell, or the part of a fold in it, has no other rows than.
+    /// Rows whose value fills a cell, or one fold of a cell, alone. The sums of the cell reveal the
+    /// row.
     pub alone: u64,
-    /// Rows that could not be looked for: they lack numbers or are invalid.
+    /// Rows that could not be compared, because they have missing or invalid values.
     pub not_compared: u64,
-    /// Whether witness rows are kept in another file, so that they could not be looked at.
+    /// Whether the retained rows are in another file, so that no row could be compared with them.
     pub witnesses_elsewhere: bool,
 }
 
 impl Contained {
-    /// Looks for every row of a source, at the precision that a plan keeps rows in.
+    /// Searches the file for every row of a source, at the precision that a plan stores rows with.
     ///
     /// ```
     /// use nysketch_core::{Contained, PlanParams, Sketch, SketchParams, Table, plan_for};
@@ -78,11 +80,11 @@ impl Contained {
 /// A row: the bits of its coordinates, and its levels.
 type Key = (Vec<u32>, Vec<u32>);
 
-/// The rows that a file holds.
+/// The rows that a file contains.
 struct Kept {
     landmarks: HashSet<Key>,
     witnesses: HashSet<Key>,
-    /// Whole coordinates and levels of rows beside which a cell has no others.
+    /// Quantised coordinates and levels of rows that fill a cell alone.
     alone: HashSet<(Vec<i128>, Vec<u32>)>,
 }
 
@@ -145,7 +147,7 @@ impl Kept {
     }
 }
 
-/// Bits of numbers, the same for both zeros.
+/// Returns the bits of numbers, with the same bits for both zeros.
 fn bits(z: &[f32]) -> Vec<u32> {
     z.iter().map(|z| (z + 0.0).to_bits()).collect()
 }

@@ -1,14 +1,15 @@
 //! Folds: disjoint parts of the rows, each with its own sums.
 //!
-//! A row is dealt to one of F folds by a hash, never by its position, so that sketches of parts add up fold by fold:
+//! A hash assigns each row to one of F folds:
 //!
 //! ```text
 //! fold = ⌊hash · F / 2⁶⁴⌋
 //! ```
 //!
-//! The hash is that of the text of a key column, so that all rows of a user fall together, or else of the row's own
-//! coordinates and levels, so that equal rows do. Taking one fold out is one exact subtraction: what jackknife
-//! intervals and cross-validation are made of.
+//! The assignment never depends on a row's position, so sketches of parts add up fold by fold. The
+//! hash is that of the text of a key column, which keeps all rows of a user in one fold, or else
+//! that of the row's coordinates and levels, which keeps equal rows in one fold. Removing a fold is
+//! one exact subtraction. Jackknife intervals and cross-validation are built from it.
 
 mod rule;
 mod witnesses;
@@ -22,7 +23,7 @@ use crate::plan::Plan;
 use crate::plan::table::MAX_SUMS;
 use crate::sums::{BrokenRule, Sum, Sums};
 
-/// The sums of each fold of a sketch. Together they are those of the sketch.
+/// The sums of each fold of a sketch. They add up to the sums of the sketch.
 ///
 /// ```
 /// use nysketch_core::{FoldRule, PlanParams, Sketch, SketchParams, Table, plan_for};
@@ -45,12 +46,12 @@ use crate::sums::{BrokenRule, Sum, Sums};
 pub struct Folds {
     rule: FoldRule,
     sums: Vec<Sums>,
-    /// Where rows are dealt by a key and the plan keeps witnesses.
+    /// Counts per retained row, if rows are assigned by a key and the plan has retained rows.
     witnesses: Option<WitnessFolds>,
 }
 
 impl Folds {
-    /// No rows; a rule that does not suit the plan is refused.
+    /// Folds without rows. Fails if the rule does not suit the plan.
     pub(crate) fn zero(rule: FoldRule, plan: &Plan) -> Result<Self> {
         rule.check(plan)?;
         let sums = (0..rule.count()).map(|_| Sums::zero(plan)).collect();
@@ -61,7 +62,7 @@ impl Folds {
         Ok(Folds { rule, sums, witnesses })
     }
 
-    /// From sums that were added up elsewhere; see [`check`](Self::check).
+    /// Folds from sums computed elsewhere, which are not checked here; see [`check`](Self::check).
     pub(crate) fn from_parts(
         rule: FoldRule,
         sums: Vec<Sums>,
@@ -70,7 +71,7 @@ impl Folds {
         Folds { rule, sums, witnesses }
     }
 
-    /// How rows are dealt.
+    /// The rule that assigns rows to folds.
     pub fn rule(&self) -> &FoldRule {
         &self.rule
     }
@@ -86,24 +87,25 @@ impl Folds {
         &self.sums
     }
 
-    /// Rows of a fold, weights counted in the plan's unit.
+    /// Number of rows in a fold, with weights counted in the plan's unit.
     pub fn rows(&self, fold: usize) -> u64 {
         self.sums[fold][Sum::Rows][0] as u64
     }
 
-    /// Rows of the smallest and of the largest fold.
+    /// Number of rows in the smallest and in the largest fold.
     pub fn extremes(&self) -> (u64, u64) {
         let rows = || (0..self.len()).map(|fold| self.rows(fold));
         (rows().min().unwrap_or(0), rows().max().unwrap_or(0))
     }
 
-    /// How often each witness was seen in which folds, where that is counted.
+    /// Counts of each retained row by fold, if they are kept.
     pub(crate) fn witness_counts(&self) -> Option<&WitnessFolds> {
         self.witnesses.as_ref()
     }
 
-    /// The fold of each witness row that is at hand; `None` where its rows are in several folds, or there are none.
-    /// Equal rows share a fold where rows are dealt by content, so that the plan alone tells it.
+    /// The fold of each available retained row, or `None` if its rows are in several folds or there
+    /// are none. If rows are assigned by content, equal rows share a fold and the plan alone
+    /// determines it.
     pub fn of_witnesses(&self, plan: &Plan) -> Vec<Option<u32>> {
         let Some(rows) = plan.witness_rows() else { return Vec::new() };
         match self.rule.by() {
@@ -118,7 +120,7 @@ impl Folds {
         }
     }
 
-    /// All folds added up.
+    /// The sum over all folds.
     pub(crate) fn total(&self) -> Sums {
         let mut total = self.sums[0].clone();
         self.sums[1..].iter().for_each(|sums| total.combine(sums, i128::wrapping_add));
@@ -135,7 +137,8 @@ impl Folds {
         }
     }
 
-    /// Checks that each fold has sums of some rows, and that the counts of witnesses are possible.
+    /// Checks that the sums of each fold are the sums of some rows, and that the counts of retained
+    /// rows are possible.
     pub(crate) fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
         for (fold, sums) in self.sums.iter().enumerate() {
             sums.check(plan).map_err(|rule| BrokenRule {
@@ -148,7 +151,7 @@ impl Folds {
 }
 
 impl FoldRule {
-    /// Refuses a plan that rows cannot be dealt for.
+    /// Refuses a plan whose rows this rule cannot assign.
     pub(crate) fn check(&self, plan: &Plan) -> Result<()> {
         let sums = plan.measured().sums() * f64::from(self.count());
         if sums > MAX_SUMS {
@@ -183,8 +186,8 @@ mod tests {
     use crate::sketch::Sketch;
     use std::sync::Arc;
 
-    /// Every witness is a row of the table, so its fold is that of a sketch of this row alone; a witness whose rows are
-    /// dealt to several folds is in none.
+    /// Every retained row is a row of the table, so its fold is the fold of a sketch of this row
+    /// alone. A retained row whose rows are in several folds has no fold.
     #[test]
     fn witnesses_are_in_the_folds_of_their_rows() {
         let values: Vec<f64> = (0..600).map(|i| f64::from(i % 300) * 0.31 - 40.0).collect();
@@ -210,7 +213,7 @@ mod tests {
             let read = Sketch::from_bytes(&sketch.to_bytes()).unwrap();
             let folds = read.folds().unwrap().of_witnesses(&plan);
             for (z, found) in plan.witness_rows().unwrap().rows().zip(folds) {
-                // Row i is row i + 150 again.
+                // Row i and row i + 150 are equal.
                 let equal = |i: &usize| {
                     let mut own = Vec::new();
                     plan.frame.narrow(&values[2 * i..2 * i + 2], &mut own);

@@ -1,7 +1,7 @@
 //! The sketch: a plan and exact sums over the rows.
 //!
-//! Sums are integers, so sketches of parts add up to the sketch of the whole to the last bit, in
-//! any order, and a part can be taken out again.
+//! Sums are integers. Sketches of parts therefore add up to the sketch of the whole to the last
+//! bit, in any order, and the rows of a part can be removed again.
 
 pub mod aspects;
 pub mod columns;
@@ -18,7 +18,7 @@ use crate::sketch::profile::Profile;
 use crate::sums::{BrokenRule, Sum, Sums};
 use std::sync::Arc;
 
-/// A plan, the sums it asks for, and the number of rows in them.
+/// A plan, its sums over the rows, and the number of rows.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, Sketch, SketchParams, Table, plan_for};
@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// assert_eq!(both.to_bytes(), second.to_bytes());
 /// assert!(both.subtract(&first).is_err(), "those rows are not in it");
 ///
-/// // It is a file, and the file is all there is to keep.
+/// // A sketch is stored as a file, which contains everything.
 /// assert_eq!(Sketch::from_bytes(&second.to_bytes())?, second);
 /// # Ok(())
 /// # }
@@ -47,7 +47,7 @@ pub struct Sketch {
     plan: Arc<Plan>,
     sums: Sums,
     folds: Option<Folds>,
-    /// What a release promises, where the sums are an estimate from its noisy ones.
+    /// The privacy guarantee of the release, if the sums were reconstructed from one.
     released: Option<Arc<str>>,
 }
 
@@ -58,17 +58,17 @@ impl Sketch {
         Sketch::from_parts(plan, sums)
     }
 
-    /// The sketch of no rows that keeps the sums of folds. A rule that the plan does not go with is refused.
+    /// The sketch of no rows, with folds. Fails if the rule does not suit the plan.
     pub fn empty_folds(plan: Arc<Plan>, rule: FoldRule) -> Result<Self> {
         let folds = Folds::zero(rule, &plan)?;
         Ok(Sketch::from_folds(plan, folds))
     }
 
-    /// A sketch from sums that were added up elsewhere. Sums that no rows can have are refused.
+    /// A sketch from sums computed elsewhere. Fails if the sums are not possible for any rows.
     pub fn from_sums(plan: Arc<Plan>, sums: Sums) -> Result<Self> {
-        let other = plan.measured().specs().into_iter().find(|s| sums[s.sum].len() != s.len());
+        let other = plan.measured().specs().into_iter().find(|s| sums[s.sum].len() != s.entries());
         if let Some(spec) = other {
-            let expected = format!("{} numbers, as the plan asks for", spec.len());
+            let expected = format!("{} numbers, as the plan asks for", spec.entries());
             return Err(Error::parameter(spec.sum.name(), expected, sums[spec.sum].len()));
         }
         sums.check_room(0)?;
@@ -76,17 +76,17 @@ impl Sketch {
         Ok(Sketch::from_parts(plan, sums))
     }
 
-    /// A sketch from sums that have been checked against the plan.
+    /// A sketch from sums that were checked against the plan.
     pub fn from_parts(plan: Arc<Plan>, sums: Sums) -> Self {
         Sketch { plan, sums, folds: None, released: None }
     }
 
-    /// A sketch from the sums of its folds, which have been checked against the plan.
+    /// A sketch from the sums of its folds, which were checked against the plan.
     pub(crate) fn from_folds(plan: Arc<Plan>, folds: Folds) -> Self {
         Sketch { plan, sums: folds.total(), folds: Some(folds), released: None }
     }
 
-    /// What was measured.
+    /// The plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -96,19 +96,20 @@ impl Sketch {
         &self.sums
     }
 
-    /// What a release promises, where this is the [estimate](nysketch_privacy::dp::Release::estimate) from its noisy sums, and no sketch of
-    /// rows: it can be learned from, but not be merged, subtracted, compared or released.
+    /// The privacy guarantee of the release, if this sketch is the
+    /// [reconstruction](crate::privacy::Release::estimate) of one. Models can be learned from a
+    /// reconstruction, but it cannot be merged, subtracted, compared or released.
     pub fn released(&self) -> Option<&str> {
         self.released.as_deref()
     }
 
-    /// The same sums, as an estimate from a release.
+    /// Marks the sums as the reconstruction of a release.
     pub fn estimated_from(mut self, promise: &str) -> Self {
         self.released = Some(promise.into());
         self
     }
 
-    /// Refuses an estimate from a release.
+    /// Refuses the reconstruction of a release.
     pub fn check_exact(&self, action: &'static str) -> Result<()> {
         match self.released {
             None => Ok(()),
@@ -116,7 +117,7 @@ impl Sketch {
         }
     }
 
-    /// The sums of each fold, where they are kept.
+    /// The sums of each fold, if the sketch has folds.
     pub fn folds(&self) -> Option<&Folds> {
         self.folds.as_ref()
     }
@@ -124,15 +125,15 @@ impl Sketch {
     /// The sketch of the rows of one fold.
     ///
     /// # Panics
-    /// Where there is no such fold.
+    /// If there is no such fold.
     pub fn fold(&self, fold: usize) -> Sketch {
         Sketch::from_parts(self.plan.clone(), self.sums_of(fold).clone())
     }
 
-    /// The sketch of all rows but those of one fold.
+    /// The sketch of all rows outside one fold.
     ///
     /// # Panics
-    /// Where there is no such fold.
+    /// If there is no such fold.
     pub fn without_fold(&self, fold: usize) -> Sketch {
         let mut sums = self.sums.clone();
         sums.combine(self.sums_of(fold), i128::wrapping_sub);
@@ -143,38 +144,39 @@ impl Sketch {
         &self.folds.as_ref().expect("a sketch with folds").sums()[fold]
     }
 
-    /// The sketch of the same rows that keeps no folds.
+    /// The sketch of the same rows without folds.
     #[must_use]
     pub fn without_folds(&self) -> Sketch {
         Sketch::from_parts(self.plan.clone(), self.sums.clone())
     }
 
-    /// Whether no rows were seen, not even invalid ones.
+    /// Whether the sketch has seen no rows, not even invalid ones.
     fn is_empty(&self) -> bool {
         self.rows() == 0 && self.skipped() == 0
     }
 
-    /// Number of rows, weights counted in the plan's unit.
+    /// Number of rows, with weights counted in the plan's unit.
     pub fn rows(&self) -> u64 {
         self.sums[Sum::Rows][0] as u64
     }
 
-    /// Total weight of the rows; their number where they are not weighted.
+    /// Total weight of the rows, or their number if rows are not weighted.
     pub fn weight(&self) -> f64 {
         self.rows() as f64 * self.plan.weighting.as_ref().map_or(1.0, |w| w.unit)
     }
 
-    /// Number of rows, or their total weight rounded to a whole number: for people and for statistics.
+    /// Number of rows, or their total weight rounded to a whole number, for display and for
+    /// statistics.
     pub fn counted(&self) -> u64 {
         self.weight().round() as u64
     }
 
-    /// Number of rows left out as invalid.
+    /// Number of rows skipped as invalid.
     pub fn skipped(&self) -> u64 {
         self.sums[Sum::Skipped][0] as u64
     }
 
-    /// The sketch without the plan's witness rows: equal to it, in a smaller file.
+    /// The sketch without the plan's retained rows: an equal sketch in a smaller file.
     #[must_use]
     pub fn without_witnesses(mut self) -> Self {
         if self.plan.witness_rows().is_some() {
@@ -183,7 +185,7 @@ impl Sketch {
         self
     }
 
-    /// The sketch with the witness rows of `plan`, which must be the plan it was made with.
+    /// The sketch with the retained rows of `plan`, which must be the plan it was made with.
     pub fn with_witnesses_of(mut self, plan: &Arc<Plan>) -> Result<Self> {
         if !same_plan(&self.plan, plan) {
             let (sketch, plan) = (self.plan.fingerprint(), plan.fingerprint());
@@ -195,15 +197,18 @@ impl Sketch {
         Ok(self)
     }
 
-    /// Adds the rows of another sketch of the same plan, fold by fold. Witness rows that either has are kept.
+    /// Adds the rows of another sketch of the same plan, fold by fold. The result has the retained
+    /// rows if either sketch has them.
     ///
-    /// Where the plan protects people, a person may have rows in both, so that the most rows of one add up
-    /// (see [`merge_other_people`](Self::merge_other_people)).
+    /// If the plan protects people, both sketches may contain rows of the same person. The largest
+    /// numbers of rows per person therefore add up (see
+    /// [`merge_other_people`](Self::merge_other_people)).
     pub fn merge(&mut self, other: &Sketch) -> Result<()> {
         self.combine(other, i128::wrapping_add, "merge")
     }
 
-    /// Adds the rows of people none of whom has rows in this sketch. That is for the caller to know: nothing can check it.
+    /// Adds the rows of people who have no rows in this sketch. The caller must guarantee this; it
+    /// cannot be checked.
     pub fn merge_other_people(&mut self, other: &Sketch) -> Result<()> {
         let most = self.person_rows().max(other.person_rows());
         self.merge(other)?;
@@ -213,8 +218,9 @@ impl Sketch {
         Ok(())
     }
 
-    /// Takes the rows of another sketch of the same plan out again. Refused where the plan protects people: which of
-    /// their rows count would not be those of a sketch of the others.
+    /// Removes the rows of another sketch of the same plan. Fails if the plan protects people: a
+    /// sketch limits the rows per person, and removing rows would not bring back the rows that the
+    /// limit dropped.
     pub fn subtract(&mut self, other: &Sketch) -> Result<()> {
         if let Some(people) = self.plan.people() {
             return Err(Error::PeopleSubtracted { column: people.column.clone() });
@@ -222,17 +228,17 @@ impl Sketch {
         self.combine(other, i128::wrapping_sub, "subtract")
     }
 
-    /// Most rows that one person can have in it, where the plan protects people.
+    /// Largest number of rows of one person in the sketch, if the plan protects people.
     pub fn person_rows(&self) -> Option<u64> {
         self.sums[Sum::PersonRows].first().map(|n| *n as u64)
     }
 
-    /// Sets how many rows one person can have in it.
+    /// Sets the largest number of rows of one person.
     pub(crate) fn count_people(&mut self, rows: u64) {
         self.sums[Sum::PersonRows] = vec![i128::from(rows)];
     }
 
-    /// Changes nothing unless the result is the sketch of some rows.
+    /// Applies `op` to all sums. Changes nothing unless the result is a possible sketch.
     fn combine(
         &mut self,
         other: &Sketch,
@@ -254,7 +260,7 @@ impl Sketch {
         Ok(())
     }
 
-    /// The folds of both; a sketch without rows has those of any other.
+    /// The combined folds. A sketch without rows takes the folds of the other.
     fn combined_folds(
         &self,
         other: &Sketch,
@@ -277,8 +283,8 @@ impl Sketch {
         Ok(Some(folds))
     }
 
-    /// The mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines); NaN for a
-    /// sketch without rows, empty where the plan keeps no kernel sums.
+    /// Mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines). NaN for a
+    /// sketch without rows; empty if kernel sums are not kept.
     pub fn feature_means(&self, rung: usize) -> Vec<f64> {
         let width = self.plan.features_per_bandwidth();
         let n = self.sums.complete() as f64;
@@ -286,15 +292,15 @@ impl Sketch {
         sums.iter().map(|s| feature_value(*s) / n).collect()
     }
 
-    /// `1 − 1/n Σ_i κ(x_i, nearest landmark)²` of each bandwidth: an upper bound on the mean of
-    /// ‖Φ(x) − P_m Φ(x)‖², how much of the data the landmarks miss.
+    /// `1 − 1/n Σ_i κ(x_i, nearest landmark)²` for each bandwidth: an upper bound on the mean of
+    /// ‖Φ(x) − P_m Φ(x)‖², the share of the data that the landmarks miss.
     pub fn missed(&self) -> Vec<f64> {
         let n = self.sums.complete() as f64;
         self.sums[Sum::Coverage].iter().map(|s| 1.0 - feature_value(*s) / n).collect()
     }
 
-    /// Landmark, rows and mean, in the table's units, of every cell that has rows; none where cells are
-    /// not kept.
+    /// Landmark, number of rows and mean, in the table's units, of every cell with rows; empty if
+    /// cells are not kept.
     pub fn cells(&self) -> Vec<(usize, u64, Vec<f64>)> {
         let rows = self.sums[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         rows.map(|(cell, &n)| {
@@ -304,25 +310,25 @@ impl Sketch {
         .collect()
     }
 
-    /// Rows that lack no number: those of kernel sums and moments.
+    /// Number of complete rows. Only these contribute to kernel sums and moments.
     pub fn complete_rows(&self) -> u64 {
         self.sums.complete() as u64
     }
 
-    /// Rows that have a number in each column.
+    /// Number of rows with a value in each column.
     fn present(&self) -> Vec<i128> {
         let (d, rows) = (self.plan.dims(), self.sums[Sum::Rows][0]);
         let absent = |k: usize| self.sums[Sum::CellAbsent].iter().skip(k).step_by(d).sum::<i128>();
         (0..d).map(|k| rows - absent(k)).collect()
     }
 
-    /// Share of the rows that lack a number, for each column.
+    /// Share of rows with a missing value in each column.
     pub fn missing_shares(&self) -> Vec<f64> {
         let rows = self.sums[Sum::Rows][0];
         self.present().iter().map(|n| (rows - n) as f64 / (rows as f64).max(1.0)).collect()
     }
 
-    /// Rows that have each level, for each category; none where cells are not kept.
+    /// Number of rows with each level of each category; empty if cells are not kept.
     pub fn level_rows(&self) -> Vec<Vec<u64>> {
         let levels = self.plan.recipe.levels();
         let mut totals = vec![0u64; levels];
@@ -336,10 +342,10 @@ impl Sketch {
         categories.map(|(c, start)| totals[start..start + c.len()].to_vec()).collect()
     }
 
-    /// Σ and Σ² of every column, where moments or cells are kept.
+    /// Σ and Σ² of every column, if moments or cells are kept.
     fn column_sums(&self) -> Option<(Vec<i128>, Vec<i128>)> {
         let (d, sums) = (self.plan.dims(), &self.sums);
-        // Moments are of rows that lack nothing, cells of all.
+        // Moments sum only complete rows; cells sum all rows.
         if self.plan.collect.moments && !self.plan.is_partial() {
             // The diagonal of the packed lower triangle.
             let squares = (0..d).map(|k| sums[Sum::Outer][k * (k + 3) / 2]).collect();
@@ -353,7 +359,7 @@ impl Sketch {
             .then(|| (totals(&sums[Sum::CellSum]), totals(&sums[Sum::CellSquare])))
     }
 
-    /// The mean of every column in the plan's coordinates, where moments or cells are kept.
+    /// Mean of every column in the plan's coordinates, if moments or cells are kept.
     pub fn coordinate_means(&self) -> Option<Vec<f64>> {
         let totals = self.column_sums()?.0;
         let exponents = &self.plan.frame.exponent;
@@ -362,8 +368,8 @@ impl Sketch {
         Some(all.map(|((s, e), n)| coordinate_value(*s, *e) / (*n).max(1) as f64).collect())
     }
 
-    /// What its rows look like as a whole: means and deviations of the columns, shares of levels and of missing values;
-    /// `None` where neither moments nor cells are kept.
+    /// Summary of all rows: means and standard deviations of the columns, shares of levels and of
+    /// missing values. `None` if neither moments nor cells are kept.
     pub fn whole(&self) -> Option<Profile> {
         let (mean, variance): (Vec<f64>, Vec<f64>) = self.column_moments()?.into_iter().unzip();
         let deviation = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
@@ -377,13 +383,13 @@ impl Sketch {
         Some(profile)
     }
 
-    /// Mean and variance of every column in the table's units, where moments or cells are kept.
+    /// Mean and variance of every column in the table's units, if moments or cells are kept.
     pub fn column_moments(&self) -> Option<Vec<(f64, f64)>> {
         let means = self.plan.frame.widen_coordinates(&self.coordinate_means()?);
         let (sums, squares) = self.column_sums()?;
         let (frame, present) = (&self.plan.frame, self.present());
         let variance = |k: usize| {
-            // A column that every row lacks is told as its centre.
+            // A column without any values gets its centre as the mean, and variance 0.
             let n = present[k].max(1);
             let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
             (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit
@@ -396,7 +402,7 @@ fn impossible(action: &'static str, rule: BrokenRule) -> Error {
     Error::Impossible { action, what: rule.sum, how: rule.how }
 }
 
-/// Whether two plans measure the same, wherever their witness rows are.
+/// Whether two plans are the same, regardless of their retained rows being available.
 fn same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> bool {
     Arc::ptr_eq(left, right) || left.identity() == right.identity()
 }

@@ -1,13 +1,14 @@
-// Arithmetic, and where values are in memory.
+// Arithmetic, and addresses of values in memory.
 
 #define ONE_BITS 0x3f800000u
 #define ROUND 12582912.0f
 #define COORDINATE_LIMIT 17592186044416.0  // 2⁴⁴
-#define WHOLE 6755399441055744.0           // 1.5·2⁵²: added, it rounds to a whole number and leaves it in the low bits
+#define WHOLE 6755399441055744.0           // 1.5·2⁵²: adding it rounds to a whole number
 #define FLOOR 9.31322574615478515625e-10f  // 2⁻³⁰
-#define HIGH 0x43380000u   // upper half of WHOLE, also with a number of 32 bits without a sign added to it
+#define HIGH 0x43380000u   // upper half of WHOLE; adding an unsigned 32-bit number keeps it
 
-/// Adds to a 128-bit sum. The carry is that of this addition alone, whatever others do meanwhile.
+/// Adds to a 128-bit sum. The carry depends on this addition alone, even if other threads add at
+/// the same time.
 __device__ void add128(u64 *sum, i128 value) {
     u64 low = (u64)value, high = (u64)(value >> 64);
     if (low) {
@@ -22,15 +23,15 @@ __device__ u64 warp_sum(u64 value) {
     return value;
 }
 
-/// The sum of what all lanes of a warp hold, added by one of them. Not inlined: it is called for each sum of a thread, but seldom,
-/// and copies of it would take most of the time to compile.
+/// Adds the values of all lanes of a warp to a sum; one lane adds the total. Not inlined: it is
+/// called for each sum of a thread, but rarely, and inlined copies would dominate the compile time.
 __device__ __attribute__((noinline)) void add_of_warp(u64 *sum, long long value) {
     u64 low = warp_sum((u64)value & 0xffffffffu);
     long long high = (long long)warp_sum((u64)(value >> 32));
     if ((threadIdx.x & 31) == 0) add128(sum, ((i128)high << 32) + (i128)low);
 }
 
-// Half precision, as bits: eight or five of exponent. Both are exact in single precision.
+// Half precision, as bits: eight or five bits of exponent. Both are exact in single precision.
 struct bf16 {
     unsigned short bits;
 };
@@ -48,27 +49,27 @@ __device__ double widened(f16 x) {
     return x.bits & 0x8000u ? -size : size;
 }
 
-/// Where the values of a column start.
+/// Address of the first value of a column.
 __device__ const ELEMENT *values_of(const Args &a, u32 k) { return (const ELEMENT *)a.values + (long long)k * a.column_stride; }
 
-/// So many rows further down.
+/// The address `rows` rows further down.
 __device__ const ELEMENT *below(const Args &a, const ELEMENT *value, u32 rows) {
     return (const ELEMENT *)((const char *)value + (long long)(int)rows * a.row_bytes);
 }
 
-/// A value as it lies in memory.
+/// A value as stored in memory.
 __device__ ELEMENT element(const Args &a, u32 row, u32 k) { return *below(a, values_of(a, k), row); }
 
-#define PER_LINE (64 / sizeof(ELEMENT)) // values of memory that come together, at least
+#define PER_LINE (64 / sizeof(ELEMENT)) // smallest number of values in one memory transaction
 
-/// Brings a value nearer that is wanted soon.
+/// Prefetches a value.
 __device__ void prefetch(const ELEMENT *value) {
 #ifndef EMULATED
     asm volatile("prefetch.global.L2 [%0];" ::"l"(value));
 #endif
 }
 
-/// Starts to copy from global to shared memory.
+/// Starts a copy from global to shared memory.
 __device__ void copy(float4 *to, const float4 *from) {
 #ifdef EMULATED
     emulated_copy(to, from);
@@ -77,7 +78,7 @@ __device__ void copy(float4 *to, const float4 *from) {
 #endif
 }
 
-/// Waits for what this thread has started to copy.
+/// Waits for the copies that this thread has started.
 __device__ void wait_for_copies() {
 #ifdef EMULATED
     emulated_wait();
@@ -86,7 +87,7 @@ __device__ void wait_for_copies() {
 #endif
 }
 
-/// The value of a column, within the bounds of a private plan.
+/// The value of a column, clipped to the bounds of a private plan.
 __device__ double bounded(const Args &a, ELEMENT value, u32 k) {
     double x = widened(value);
 #if PRIVATE
@@ -97,22 +98,24 @@ __device__ double bounded(const Args &a, ELEMENT value, u32 k) {
 
 __device__ double value(const Args &a, u64 row, u32 k) { return bounded(a, element(a, row, k), k); }
 
-/// A column as sums of its coordinates see it. 2⁻ᵉ is a power of two, so that (x − c)·(1/s)·2⁻ᵉ may be rounded in one go.
+/// The conversion of a column's values for its sums. 2⁻ᵉ is a power of two, so (x − c)·(1/s)·2⁻ᵉ
+/// can be rounded in one step.
 struct Column {
     double centre, units;
 
     __device__ double scaled(double x) const { return __dmul_rn(__dsub_rn(x, centre), units); }
 
-    /// The whole number of units that a coordinate is summed as.
+    /// The coordinate in whole units, as summed.
     __device__ double quantised(double x) const { return __dsub_rn(__dadd_rn(scaled(x), WHOLE), WHOLE); }
 
-    /// Whether it is within the limit as a whole number: a half is rounded to the even one. Written so that NaN fails.
+    /// Whether the rounded coordinate is within the limit, where a half is rounded to even. The
+    /// comparison is false for NaN.
     __device__ bool has(double x) const { return fabs(scaled(x)) <= COORDINATE_LIMIT + 0.5; }
 };
 
 __device__ Column column_of(const Args &a, u32 k) { return {a.centre[k], a.units[k]}; }
 
-/// The integer of a whole number below 2⁵¹.
+/// The integer value of a whole number below 2⁵¹.
 __device__ long long integer(double whole) {
     return (long long)(__double_as_longlong(__dadd_rn(whole, WHOLE)) - __double_as_longlong(WHOLE));
 }
@@ -130,7 +133,7 @@ __device__ float exp2_product(float a, float b) {
     return __uint_as_float(__float_as_uint(p) + (__float_as_uint(rounded) << 23));
 }
 
-/// Bits of κ + 1: those of 1 and κ in units of 2⁻²³.
+/// Bits of κ + 1: the bits of 1 plus κ in units of 2⁻²³.
 __device__ u32 one_and_units(float kappa) { return __float_as_uint(__fadd_rn(kappa, 1.0f)); }
 
 /// Cosine and sine in units of 2⁻²³.

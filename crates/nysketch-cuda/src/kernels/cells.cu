@@ -1,10 +1,10 @@
 // Coverage and cells.
 
-#define BATCH 8      // values that a thread asks memory for before it looks at the first
-#define SHORT 0x10000000u  // added to a number of 29 bits, it leaves one without a sign; eight of these have 32 bits together
-#define TOGETHER 4 // bandwidths whose coverage is summed in one reading
+#define BATCH 8      // values that a thread loads before it uses the first
+#define SHORT 0x10000000u  // makes a signed 29-bit number unsigned; eight sum to 32 bits
+#define TOGETHER 4 // bandwidths whose coverage is summed in one pass over the rows
 
-/// κ² of the nearest landmark, and how much of the weight lacks nothing. A thread has at most 64 rows.
+/// Sums κ² at the nearest landmark, and the weight of complete rows. A thread has at most 64 rows.
 KERNEL(coverage) {
     if (*a.stop) return;
     u64 from = (u64)blockIdx.x * THREADS + threadIdx.x, stride = (u64)gridDim.x * THREADS;
@@ -30,13 +30,14 @@ KERNEL(coverage) {
 #endif
 }
 
-#define MOST_BINS 4096 // cells that are counted in shared memory
+#define MOST_BINS 4096 // largest number of cells that are counted in shared memory
 
-/// The bins of the window that a row is in. Rows are sorted within windows, so that those that are added up at the same time lie near
-/// one another in memory.
+/// The bins of the window that contains a row. Rows are sorted within windows, so that rows added
+/// at the same time are close to each other in memory.
 __device__ u32 *bins_of(const Args &a, u64 row) { return a.bins + (row >> a.window) * a.count; }
 
-/// Counts the rows of each cell and their levels, and finds what brings rows within the radius.
+/// Counts the rows of each cell and their levels, and computes the factors that move rows within
+/// the radius.
 KERNEL(count) {
     if (*a.stop) return;
     __shared__ u32 bins[MOST_BINS];
@@ -74,7 +75,7 @@ KERNEL(count) {
     }
 }
 
-/// The bins of a thread, of so many, where all threads of a block share them.
+/// The bins of a thread, out of `count` bins shared by all threads of a block.
 struct Own {
     u32 first, last;
 
@@ -84,7 +85,8 @@ struct Own {
         last = min(count, first + each);
     }
 
-    /// Turns counts into where each bin starts, and returns where the last one of this thread ends, if it has any.
+    /// Turns counts into the start of each bin. Returns the end of this thread's last bin, if it
+    /// has any.
     __device__ u32 add_up(u32 *bins, u32 *totals) const {
         u32 total = 0;
         for (u32 bin = first; bin < last; bin++) total += bins[bin];
@@ -101,18 +103,19 @@ struct Own {
     }
 };
 
-/// Turns counts into where each cell starts. One block.
+/// Turns counts into the start of each cell. Runs as one block.
 KERNEL(scan) {
     __shared__ u32 totals[THREADS];
     Own((u32)(bins_of(a, a.rows - 1) - a.bins) + a.count).add_up(a.bins, totals);
 }
 
-#define EACH (SPAN / THREADS) // rows of a thread in a span
+#define EACH (SPAN / THREADS) // rows per thread in a span
 
 static_assert((SPAN & (SPAN - 1)) == 0, "a window, which is a power of two, has whole spans");
 static_assert((u64)MOST_BINS * SPAN <= (u64)1 << 32, "a cell and a row of the span have room in one word");
 
-/// Row numbers by cell, in any order within it. A block sorts those of a span first, so that it writes many side by side.
+/// Sorts row numbers by cell, in any order within a cell. A block sorts the rows of a span first,
+/// so that it writes many of them contiguously.
 KERNEL(scatter) {
     if (*a.stop) return;
     __shared__ u32 bins[MOST_BINS], sorted[SPAN], totals[THREADS];
@@ -132,7 +135,7 @@ KERNEL(scatter) {
         }
         for (u32 bin = own.first; bin < own.last; bin++) bins[bin] = 0;
         __syncthreads();
-        // The place of each row in its cell, then those of the cells in the span.
+        // The position of each row in its cell, then the positions of the cells in the span.
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             if (threadIdx.x + i * THREADS < rows) places[i] = atomicAdd(bins + cells[i], 1u);
@@ -145,7 +148,7 @@ KERNEL(scatter) {
             if (row < rows) sorted[bins[cells[i]] + places[i]] = cells[i] * SPAN + row;
         }
         __syncthreads();
-        // How much further a cell starts among all rows than in the span.
+        // Offset between the start of a cell among all rows and in the span.
         for (u32 bin = own.first; bin < own.last; bin++) {
             u32 here = (bin + 1 < own.last ? bins[bin + 1] : end) - bins[bin];
             if (here) bins[bin] = atomicAdd(all + bin, here) - bins[bin];
@@ -157,7 +160,7 @@ KERNEL(scatter) {
     }
 }
 
-/// What a thread has added up of one column in one cell.
+/// A thread's sums of one column in one cell.
 struct Sums {
 #if WEIGHTED
     i128 sum;
@@ -195,9 +198,10 @@ struct Sums {
     }
 
 #if !WEIGHTED && !PRIVATE
-    /// Adds some numbers if each has 29 bits, as nearly all do; else none, and says so.
+    /// Adds BATCH numbers if each has at most 29 bits, as nearly all do. Otherwise adds none and
+    /// returns false.
     __device__ bool add_short(const Column &column, const ELEMENT *values) {
-        // Of numbers q + 2²⁸ without a sign: Σq² is Σ(q + 2²⁸)² − 2²⁹·Σ(q + 2²⁸) + 2⁵⁶ for each.
+        // With unsigned numbers q + 2²⁸: Σq² is Σ(q + 2²⁸)² − 2²⁹·Σ(q + 2²⁸) + 2⁵⁶ for each.
         u32 part = 0, more = 0;
         u64 squares = 0;
 #pragma unroll
@@ -217,7 +221,7 @@ struct Sums {
     __device__ bool add_short(const Column &, const ELEMENT *) { return false; }
 #endif
 
-    /// Adds it to the sums of the cell, and starts again.
+    /// Adds the sums to those of the cell and clears them.
     __device__ void leave(const Args &a, u32 cell, u32 k) {
         u64 place = (u64)cell * a.dims + k;
         add128(a.sums + 2 * (a.cell_sum + place), sum);
@@ -232,7 +236,7 @@ struct Sums {
     }
 };
 
-/// Moments of cells. A thread walks along rows in the order of their cells, with one column at a time.
+/// Moments of cells. A thread processes rows in the order of their cells, one column at a time.
 KERNEL(cells) {
     if (*a.stop) return;
     u32 wide = min(a.dims, (u32)THREADS), lanes = THREADS / wide;
@@ -244,7 +248,8 @@ KERNEL(cells) {
         Column column = column_of(a, k);
         u32 row = a.order[from], cell = (u32)a.keys[row], end = bins_of(a, row)[cell];
         Sums sums = {};
-        // While some values are worked on, the next ones come, and the numbers of the rows after those.
+        // While some values are processed, the next ones are loaded, and the numbers of the rows
+        // after those.
         ELEMENT next[BATCH];
         u32 after[BATCH];
 #pragma unroll

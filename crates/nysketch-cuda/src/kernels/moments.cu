@@ -1,13 +1,16 @@
-// Moments of all rows: Σqqᵀ with a column of ones after the last, which gives Σq. blockIdx.x is a tile of the lower triangle: there may be more of these than 65,535.
+// Moments of all rows: Σqqᵀ, extended by a column of ones after the last column, which gives Σq.
+// blockIdx.x is the index of a tile of the lower triangle, because there may be more than 65,535
+// tiles.
 
-/// Which tile of a lower triangle comes at a place, row by row.
+/// Position of the tile with this index in a lower triangle, row by row.
 __device__ void tile_at(u32 place, u32 *down, u32 *across) {
     *down = 0;
     while (place > *down) place -= ++*down;
     *across = place;
 }
 
-/// Adds to an entry of the matrix; those above the diagonal, or beyond the last column, are left out.
+/// Adds to an entry of the matrix. Entries above the diagonal or beyond the last column are
+/// ignored.
 __device__ void add_product(const Args &a, u64 p, u64 q, i128 total) {
     if (p > a.dims || q >= a.dims || q > p) return;
     add128(a.sums + 2 * (p < a.dims ? a.outer + p * (p + 1) / 2 + q : a.sum + q), a.sign * total);
@@ -19,7 +22,8 @@ KERNEL(gram) {}
 
 #define CHUNK 16 // rows in shared memory at a time
 
-/// Where rows have weights. A thread has two by two entries and, where a tile has fewer of those than a block has threads, every lanes-th row.
+/// Moments of weighted rows. A thread has two by two entries. If a tile has fewer of these than a
+/// block has threads, a thread has every lanes-th row.
 KERNEL(gram) {
     __shared__ double columns[2][CHUNK][WEIGHTED_EDGE + 1];
     __shared__ u32 weights[CHUNK];
@@ -43,7 +47,7 @@ KERNEL(gram) {
         }
         __syncthreads();
         for (u32 r = lane; lane < lanes && r < CHUNK; r += lanes) {
-            // A row that lacks numbers has no weight here; what stands in it is not looked at.
+            // Incomplete rows have weight zero here, and their values are ignored.
             if (weights[r] == 0) continue;
 #pragma unroll
             for (int x = 0; x < 2; x++)
@@ -67,18 +71,19 @@ KERNEL(gram) {
 KERNEL_OF_DIGITS(digits) {}
 #else
 
-#define FIRST (CHECKS && RUNGS == 0 && !NEAREST) // whether no pass comes before
-#define BLOCKS (EDGE / 8) // of eight columns, of a tile
-#define SIDES (NARROW ? 1 : 2) // whether the columns across a tile are others than those down
-#define ROWS 32       // that are multiplied at a time
-#define DIGITS 4      // of a number: bytes with a sign
+#define FIRST (CHECKS && RUNGS == 0 && !NEAREST) // whether this is the first kernel of the pass
+#define BLOCKS (EDGE / 8) // blocks of eight columns in a tile
+#define SIDES (NARROW ? 1 : 2) // 1 if the columns across a tile are those down, else 2
+#define ROWS 32       // rows that are multiplied at a time
+#define DIGITS 4      // digits of a number: signed bytes
 #define PLACES (2 * DIGITS - 1)
-#define BIAS 0x80808080u  // added to a number, it leaves digits that are bytes without a sign, 128 too large
-#define MOST_STEPS 1000   // of 32 rows, after which sums are folded: at a place four products of digits a row, up to 2¹⁴ each
+#define BIAS 0x80808080u  // adding it to a number gives unsigned bytes, 128 above the digits
+#define MOST_STEPS 1000   // groups of 32 rows between folds: 4 products up to 2¹⁴ per row and place
 
-/// Adds the products of 16 columns with eight others over 32 rows. A lane holds digits of column lane / 4 of each eight: of four
-/// rows in each word, the same ones on either side. Of the sums it has those of that column of the first eight with columns
-/// 2·(lane % 4) and the next, then those of the second eight.
+/// Adds the products of 16 columns with eight others over 32 rows. A lane holds the digits of
+/// column lane / 4 of each eight columns, with four rows in each word and the same rows on both
+/// sides. Its sums are those of that column of the first eight with columns 2·(lane % 4) and
+/// 2·(lane % 4) + 1, then those of the second eight.
 __device__ void multiply(int *sums, const u32 *first, const u32 *second, const u32 *right) {
 #ifdef EMULATED
     emulated_mma_m16n8k32(sums, first, second, right);
@@ -89,7 +94,8 @@ __device__ void multiply(int *sums, const u32 *first, const u32 *second, const u
 #endif
 }
 
-/// From four numbers with BIAS to their digits, those of the same place in one word, as far as the numbers count.
+/// Splits four numbers with BIAS into their digits. Digits of the same place share a word. `counts`
+/// masks out rows beyond the last.
 __device__ void digits_of(u32 (*digits)[2], const u32 *numbers, u32 at, u32 counts) {
     u32 lower[2], upper[2];
 #pragma unroll
@@ -103,12 +109,13 @@ __device__ void digits_of(u32 (*digits)[2], const u32 *numbers, u32 at, u32 coun
     digits[3][at] = (__byte_perm(upper[0], upper[1], 0x7632) ^ BIAS) & counts;
 }
 
-/// The column that a lane has of a block: of those down the tile, then of those across it.
+/// The column of a block that a lane holds. Blocks down the tile come first, then blocks across it.
 __device__ u32 column_at(u32 down, u32 across, int block) {
     return (block < BLOCKS ? down : across) * EDGE + block % BLOCKS * 8 + (threadIdx.x & 31) / 4;
 }
 
-/// Asks memory for what a lane has of 32 rows: every fourth. The last row stands for those beyond it.
+/// Loads a lane's values of 32 rows: every fourth row. Rows beyond the last are replaced by the
+/// last.
 __device__ void ask(const Args &a, ELEMENT (*values)[8], u32 start, const ELEMENT *const *columns) {
     u32 last = (u32)a.rows - 1;
 #pragma unroll
@@ -119,7 +126,7 @@ __device__ void ask(const Args &a, ELEMENT (*values)[8], u32 start, const ELEMEN
     }
 }
 
-/// Brings 32 rows nearer, a lane one of them, if their columns lie side by side.
+/// Prefetches 32 rows, one per lane, if their columns are contiguous.
 __device__ void announce(const Args &a, u32 start, u32 down, u32 across) {
     u32 row = min(start + (threadIdx.x & 31), (u32)a.rows - 1);
 #pragma unroll
@@ -129,7 +136,7 @@ __device__ void announce(const Args &a, u32 start, u32 down, u32 across) {
     }
 }
 
-/// Adds what a warp has multiplied to the sums, and starts again.
+/// Adds the products of a warp to the sums and clears them.
 __device__ void fold(const Args &a, int (*sums)[PLACES][4], u32 down, u32 across) {
     u32 lane = threadIdx.x & 31;
 #pragma unroll
@@ -144,13 +151,15 @@ __device__ void fold(const Args &a, int (*sums)[PLACES][4], u32 down, u32 across
             }
             int other = entry >> 1;
             u64 p = down * EDGE + (y + other) % BLOCKS * 8 + lane / 4, q = across * EDGE + y * 8 + 2 * (lane & 3) + (entry & 1);
-            // Of three blocks the last is multiplied with the first, of two the first with the second is there already.
+            // With three blocks, the last is combined with the first, so entries above the diagonal
+            // are transposed. With two blocks, both orders are computed.
             bool turned = NARROW && other && q > p;
             add_product(a, turned ? q : p, turned ? p : q, ((i128)high << 32) + low);
         }
 }
 
-/// Multiplies 32 rows of which one has a number of more digits. Returns whether all are valid.
+/// Multiplies 32 rows, at least one of which has a number with more than four digits. Returns
+/// whether all rows are valid.
 __device__ __attribute__((noinline)) bool one_by_one(const Args &a, u32 start, u32 down, u32 across) {
     bool valid = true;
     for (u32 at = threadIdx.x & 31; at < EDGE * EDGE; at += 32) {
@@ -169,15 +178,17 @@ __device__ __attribute__((noinline)) bool one_by_one(const Args &a, u32 start, u
     return valid;
 }
 
-/// Where rows have no weights. A warp takes 32 rows at a time. A whole number from −2155905152 to 2139062143 is taken apart into four digits from −128 to 127,
-/// whose products the units for matrices add up in integers; those of the same place, i + j for digits i and j, together.
+/// Moments of unweighted rows. A warp processes 32 rows at a time. A whole number from −2155905152
+/// to 2139062143 is split into four digits from −128 to 127. The tensor cores sum the products of
+/// digits in integers; the products of digits i and j with the same place i + j share a sum.
 KERNEL_OF_DIGITS(digits) {
     if (!FIRST && *a.stop) return;
     bool valid = true;
     u32 down, across;
     tile_at(blockIdx.x, &down, &across);
     u32 step = MULTIPLIED * gridDim.y, start = MULTIPLIED * blockIdx.y + (threadIdx.x & ~31u);
-    // Of each block of columns across with the block of the same place down, and with the next one.
+    // Sums of each block of columns across with the block of the same index down, and with the next
+    // one.
     int sums[BLOCKS][PLACES][4] = {};
     u32 steps = 0;
     const ELEMENT *from[SIDES * BLOCKS];
@@ -193,7 +204,8 @@ KERNEL_OF_DIGITS(digits) {
         u32 digits[SIDES * BLOCKS][DIGITS][2], more = 0;
 #pragma unroll
         for (int block = 0; block < SIDES * BLOCKS; block++) {
-            // Read again each time: there are no registers to keep it in. After the last column comes one of ones, then zeros.
+            // Read again each time, because there are no registers to keep it. The last column is
+            // followed by a column of ones, then by zeros.
             u32 k = column_at(down, across, block), known = min(k, a.dims - 1);
             Column column = column_of(a, known);
             if (k >= a.dims) column.units = 0.0;

@@ -1,7 +1,7 @@
-// Features, and the nearest landmarks.
+// Features and nearest landmarks.
 
-#define DEPTH (SECOND ? 12 : 20) // most columns that are in shared memory all the time
-#define PART (SECOND ? 12 : 16)  // else columns that are there at a time, while others are on their way
+#define DEPTH (SECOND ? 12 : 20) // most columns that stay in shared memory
+#define PART (SECOND ? 12 : 16)  // otherwise, columns per stage, while the next stage is loaded
 #define STRIDE (TILE + 4)
 #define QUADS ((PER_THREAD + 3) / 4)
 
@@ -12,15 +12,16 @@ typedef u64 Held;
 #else
 typedef u32 Held;
 #endif
-// Tiles, of four rows a thread, until a held sum might overflow: 2²³ for each row in 32 bits, or for each unit of
-// weight, of which a row has less than 2³², in 64; half of it where values have a sign.
+// Number of tiles, with four rows per thread, before a held sum might overflow. A row adds up to
+// 2²³ in 32 bits. With weights, it adds up to 2²³ per unit of weight, with fewer than 2³² units, in
+// 64 bits. Signed values have half the range.
 #if WEIGHTED || METRIC == 2
 #define MOST_TILES 60
 #else
 #define MOST_TILES 125
 #endif
 
-/// One more coordinate of a row and a point.
+/// Adds the contribution of one coordinate of a row and a point.
 __device__ float step(float sum, float x, float point) {
 #if METRIC == 2
     return __fmaf_rn(point, x, sum);
@@ -38,7 +39,8 @@ __device__ float step(float sum, float x, float point) {
 }
 
 #if SECOND
-/// The least key of two, and the second least distance among all points behind either. What is not a number is none.
+/// Joins two results: the smaller key, and the second smallest distance among all points of both.
+/// NaN is ignored.
 __device__ void join(u64 *key, float *second, u64 other_key, float other_second) {
     float farther = __uint_as_float((u32)(max(*key, other_key) >> 32));
     *second = fminf(fminf(*second, other_second), farther);
@@ -46,7 +48,7 @@ __device__ void join(u64 *key, float *second, u64 other_key, float other_second)
 }
 #endif
 
-/// Moves what the threads of a warp hold into the sums.
+/// Adds the held sums of the threads of a warp to the sums and clears them.
 __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
 #pragma unroll
     for (int at = 0; at < SUMS; at++) {
@@ -64,9 +66,9 @@ __device__ void fold(const Args &a, Held *held, u32 first, u32 tiles) {
     }
 }
 
-/// How columns are dealt to stages: as evenly as can be.
+/// The division of columns into stages, as even as possible.
 struct Stages {
-    u32 count, least, more; // the first `more` of them have one more than the least
+    u32 count, least, more; // the first `more` stages have one column more than `least`
 
     __device__ Stages(const Args &a) : count(a.dims <= DEPTH ? 1 : (a.dims + PART - 1) / PART) {
         least = a.dims / count;
@@ -74,14 +76,14 @@ struct Stages {
     }
 };
 
-/// Columns of a tile of rows: what is in shared memory together.
+/// A stage: the columns of a tile of rows that are in shared memory together.
 struct Stage {
-    u32 start, number; // the first row, and which stage of the tile it is
+    u32 start, number; // the first row, and the index of the stage in its tile
     u32 from, depth;   // columns
 
     __device__ static Stage first(const Stages &of, u32 start) { return {start, 0, 0, of.least + (of.more > 0)}; }
 
-    /// The one after it: of the same rows, or of the next tile of this block.
+    /// The next stage: of the same rows, or of the next tile of this block.
     __device__ Stage next(const Stages &of) const {
         if (ends(of)) return first(of, start + gridDim.x * TILE);
         return {start, number + 1, from + depth, of.least + (number + 1 < of.more)};
@@ -90,16 +92,16 @@ struct Stage {
     __device__ bool ends(const Stages &of) const { return number + 1 == of.count; }
 };
 
-#define ACROSS 4                   // columns of which a warp brings values at a time
-#define SIDE (32 / ACROSS)         // rows of them, and as many again
-#define TWICE (TILE / GROUPS / SIDE) // how often: all warps together bring a tile
+#define ACROSS 4                   // columns that a warp loads at a time
+#define SIDE (32 / ACROSS)         // rows that a warp loads at a time
+#define TWICE (TILE / GROUPS / SIDE) // number of loads, so that all warps together load a tile
 
-/// Coordinates of a stage on their way into shared memory. A thread has every SIDE-th of the rows of its warp, and every ACROSS-th
-/// column.
+/// Coordinates of a stage on their way to shared memory. A thread loads every SIDE-th row of its
+/// warp, and every ACROSS-th column.
 struct Incoming {
     const ELEMENT *from;
     float *to;
-    u32 column, end; // which comes next, and where the stage ends
+    u32 column, end; // the next column, and the end of the stage
     u32 row;
     ELEMENT values[TWICE];
 
@@ -121,8 +123,8 @@ struct Incoming {
             if (comes() && row + i * SIDE < a.rows) values[i] = *below(a, from, i * SIDE);
     }
 
-    /// Puts down what has come, and asks for the next. Rows beyond the last are infinitely far from everything, which adds
-    /// nothing. Notes where a value is invalid.
+    /// Stores the loaded values as coordinates and loads the next ones. Rows beyond the last are
+    /// infinitely distant from all points, so they add nothing. Records whether a value is invalid.
     __device__ void step(const Args &a, bool &valid) {
         if (!comes()) return;
 #if !SECOND
@@ -147,31 +149,31 @@ struct Incoming {
     }
 };
 
-/// Starts to copy the points of its columns.
+/// Starts to copy the points of a stage's columns.
 __device__ void bring_points(const Args &a, const Stage &stage, float4 *points) {
     const float4 *panel = a.points + ((u64)blockIdx.y * a.dims + stage.from) * GROUPS * QUADS;
     for (u32 i = threadIdx.x; i < stage.depth * GROUPS * QUADS; i += THREADS) copy(points + i, panel + i);
 }
 
-/// Brings the values of a stage nearer that comes later: all of them, if the columns of a row lie side by side.
+/// Prefetches the values of a later stage; all of them, if the columns of a row are contiguous.
 __device__ void announce(const Args &a, const Stage &stage) {
     if (threadIdx.x >= TILE || stage.start + threadIdx.x >= a.rows) return;
     const ELEMENT *row = below(a, values_of(a, stage.from), stage.start + threadIdx.x);
     for (u32 k = 0; k < stage.depth; k += PER_LINE) prefetch(row + k * a.column_stride);
 }
 
-/// What each warp found nearest to the rows of a tile: four rows in a word.
+/// The nearest point of each warp for the rows of a tile: four rows in a word.
 struct Near {
 #if NEAREST
     float4 least[GROUPS][32];
-    u32 places[GROUPS][32]; // among the points of the warp, a byte each
+    u32 places[GROUPS][32]; // index among the points of the warp, one byte each
 #endif
 #if SECOND
     float4 second[GROUPS][32];
 #endif
 };
 
-/// Takes down the nearest of all points of the block.
+/// Stores the nearest of all points of the block.
 __device__ void take(const Args &a, u32 start, const Near &near) {
 #if NEAREST
     u32 i = threadIdx.x;
@@ -203,7 +205,7 @@ __device__ void take(const Args &a, u32 start, const Near &near) {
 #endif
 }
 
-/// A column of four rows and of the points of a warp, added to their distances.
+/// Adds a column of four rows to their distances from the points of a warp.
 __device__ void add_column(float (*distance)[PER_THREAD], const float4 *row4, const float4 *point4) {
     float x[4] = {row4->x, row4->y, row4->z, row4->w};
 #pragma unroll
@@ -217,9 +219,10 @@ __device__ void add_column(float (*distance)[PER_THREAD], const float4 *row4, co
     }
 }
 
-/// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block takes every gridDim.x-th
-/// tile of rows and one panel of points; a thread four rows and PER_THREAD points. While the columns of one stage are worked on, those
-/// of the next one come.
+/// Sums of kernel values or Fourier features, and the nearest landmark of each row. A block
+/// processes every gridDim.x-th tile of rows and one panel of points. A thread processes four rows
+/// and PER_THREAD points. While the columns of one stage are processed, those of the next one are
+/// loaded.
 KERNEL_OF_TWO(pass) {
     if (!CHECKS && *a.stop) return;
     __shared__ float4 rows4[2][DEPTH * STRIDE / 4];
@@ -232,7 +235,7 @@ KERNEL_OF_TWO(pass) {
     u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5, half = 0, turn = 0;
     u32 first = (blockIdx.y * GROUPS + group) * PER_THREAD;
     bool valid = true;
-    // Points of few columns stay from tile to tile.
+    // The points of few columns stay in shared memory for all tiles.
     bring_points(a, stage, points4);
     for (Incoming incoming(a, stage, (float *)rows4[0]); incoming.comes();) incoming.step(a, valid);
     wait_for_copies();

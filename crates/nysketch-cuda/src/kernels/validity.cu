@@ -1,6 +1,7 @@
-// Which rows are valid, where the first kernel has found one that is not, or rows have weights.
+// Validity of rows, after the first kernel has found an invalid row, or if rows have weights.
 
-/// Weighs rows: those that are invalid or lack too much count nothing, and are counted by what is wrong with them.
+/// Sets the weights of rows. Rows that are invalid or have too few values get weight zero, and are
+/// counted per affected column.
 KERNEL(weigh) {
     u64 step = (u64)gridDim.x * THREADS;
     for (u64 row = (u64)blockIdx.x * THREADS + threadIdx.x; row < a.rows; row += step) {
@@ -21,7 +22,7 @@ KERNEL(weigh) {
         atomicAdd(a.found + 1, (u64)1);
         for (u32 k = 0; k < a.dims; k++) {
             double x = value(a, row, k);
-            // Numbers that are absent are to blame only if nothing else is.
+            // Missing values count only if the row has no other invalid values.
             if (HOLES && x != x ? !invalid : !column_of(a, k).has(x)) atomicAdd(a.found + 2 + k, (u64)1);
         }
     }

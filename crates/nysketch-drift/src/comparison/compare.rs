@@ -1,4 +1,4 @@
-//! Comparing two sketches of one plan.
+//! Comparison of two sketches of one plan.
 
 use crate::differences::cells::PairedCells;
 use crate::differences::columns::columns;
@@ -21,7 +21,7 @@ use nysketch_core::sketch::{Sketch, check_same_plan};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Compares sketches of one plan; what depends on the plan alone is computed once.
+/// Compares sketches of one plan. Results that depend on the plan alone are computed once.
 ///
 /// ```
 /// use nysketch::drift::{Comparison, DriftParams};
@@ -49,17 +49,19 @@ pub struct Comparison {
     plan: Arc<Plan>,
     /// `W` of each bandwidth; empty for Fourier features.
     maps: Vec<NystromMap>,
-    /// Kernel matrices of the landmarks, where they are small; for the test.
+    /// Kernel matrices of the landmarks, for the test, if they are small.
     grams: Vec<Matrix>,
-    /// The landmark nearest to each; empty where there are not two, or too many to look.
+    /// The landmark nearest to each landmark; empty if there are fewer than two, or too many to
+    /// search.
     neighbours: Vec<usize>,
 }
 
-/// Bytes of kernel matrices that are kept for all comparisons; larger ones are computed for each.
+/// Largest size of kernel matrices kept for all comparisons, in bytes. Larger ones are computed for
+/// each comparison.
 const KEPT: usize = 1 << 28;
 
 impl Comparison {
-    /// For sketches of this plan.
+    /// A comparison for sketches of this plan.
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
         let (mut maps, mut grams, mut neighbours) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(landmarks) = plan.landmark_space() {
@@ -98,7 +100,7 @@ impl Comparison {
         &self.plan
     }
 
-    /// `A_m(π)` at the middle bandwidth; empty without kernel sums, or rows that have them.
+    /// `A_m(π)` at the middle bandwidth; empty without kernel sums or without complete rows.
     pub fn embedding(&self, sketch: &Sketch) -> Vec<f64> {
         if !self.plan.collect.kernel || sketch.complete_rows() == 0 {
             return Vec::new();
@@ -157,7 +159,7 @@ impl Comparison {
         (drift.categories, drift.missing) = (shares.categories, shares.missing);
         let by_folds = [a, b].map(|s| s.folds().is_some_and(|f| f.rule().key().is_some()));
         if self.plan.weighting.is_some() {
-            // Of the noise of weights nothing is known but what folds show.
+            // Only folds provide an estimate of the noise of weights.
             drift
                 .columns
                 .iter_mut()
@@ -183,7 +185,7 @@ impl Comparison {
             let of_cells =
                 match p_value(&cells, &counts, &self.plan, |rung| self.gram(rung), params) {
                     Ok(p_value) => p_value,
-                    // What changed can still be shown.
+                    // The test is too expensive, but the changes can still be shown.
                     Err(error @ Error::TooMuchWork { .. }) => {
                         drift.no_test = Some(error.to_string());
                         return Ok(drift);
@@ -191,7 +193,8 @@ impl Comparison {
                     Err(error) => return Err(error),
                 };
             let p_value = least.map_or(of_cells, |least| (2.0 * least.min(of_cells)).min(1.0));
-            // Whichever sample landmarks are of: only what holds for all of them is said.
+            // The origin of the landmarks is unknown, so only results that hold for every possible
+            // origin are reported.
             let moved = Moved::of(&counts, cells.totals, Noise::ROWS, params.level);
             drift.moved = match (drift.moved, moved) {
                 (Some(before), Some(moved)) => Some(before.and(moved)),
@@ -209,7 +212,7 @@ impl Comparison {
         Ok(drift)
     }
 
-    /// Changes at the middle bandwidth, the largest first.
+    /// Changes at the middle bandwidth, largest first.
     fn landmarks(&self, a: &Sketch, b: &Sketch) -> Vec<LandmarkChange> {
         if self.maps.is_empty() || a.complete_rows() == 0 || b.complete_rows() == 0 {
             return Vec::new();
@@ -234,7 +237,7 @@ impl Comparison {
         let each = |(rung, &sigma2): (usize, &f64)| {
             let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
             let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
-            // Kernel sums are of rows that lack nothing.
+            // Kernel sums use only complete rows.
             let unit = self.plan.weighting.as_ref().map_or(1.0, |w| w.unit);
             let [na, nb] = [a, b].map(|sketch| sketch.complete_rows() as f64 * unit);
             let both: Vec<f64> =
@@ -250,8 +253,9 @@ impl Comparison {
     }
 }
 
-/// Gives comparisons of many sketches with one their q-values, and calls changed what these say. Of many sketches that did
-/// not change, some have small p-values by chance; of those called changed, a share of `level` is wrong on average.
+/// Computes the q-values of comparisons of many sketches with one, and decides by them which
+/// sketches changed. Among many unchanged sketches, some have small p-values by chance; with
+/// q-values, on average a share of at most `level` of the reported changes is wrong.
 pub fn set_q_values_of_many(found: &mut [&mut Drift]) {
     let p_values: Vec<f64> = found.iter().filter_map(|d| d.p_value).collect();
     let mut rates = q_values(&p_values).into_iter();
@@ -261,7 +265,7 @@ pub fn set_q_values_of_many(found: &mut [&mut Drift]) {
     }
 }
 
-/// The nearest other landmark of each; none where there are not two, or too many to look.
+/// The landmark nearest to each landmark; empty if there are fewer than two, or too many to search.
 fn nearest_others(landmarks: &Points) -> Vec<usize> {
     let (m, d) = (landmarks.len(), landmarks.dims());
     let work = Work::default().and(3.0 * (m * m * d) as f64, 0.0);
@@ -277,7 +281,8 @@ fn nearest_others(landmarks: &Points) -> Vec<usize> {
     (0..m).map(nearest).collect()
 }
 
-/// How much moved, by the cells and by every category and column that rows lack, each of which may be wrong.
+/// Combines the estimates of the moved share from cells, categories and missing values. The level
+/// is divided among them, because each may be wrong.
 fn with_shares(
     moved: Option<Moved>,
     shares: &[Vec<[f64; 2]>],
@@ -290,7 +295,7 @@ fn with_shares(
     others.fold(moved, |moved, other| Some(moved.map_or(other, |moved| moved.at_least(other))))
 }
 
-/// Fills in what folds say.
+/// Fills in the results of the test by folds.
 fn told_by_folds(
     mut drift: Drift,
     cells: &PairedCells<'_>,
@@ -306,7 +311,7 @@ fn told_by_folds(
     drift.verdict = params.tolerance.and_then(|t| Some(drift.moved?.verdict(t)));
     drift.p_value = Some(found.p_value);
     drift.drift = Some(found.p_value <= params.level);
-    // Their tests take rows as independent.
+    // These tests assume independent rows.
     drift.categories.iter_mut().for_each(|c| c.p_value = None);
     drift.missing.iter_mut().for_each(|m| m.p_value = None);
     for column in &mut drift.columns {
@@ -329,7 +334,7 @@ fn told_by_folds(
     drift
 }
 
-/// Why folds do not tell, where one sketch at least has some.
+/// The reason why folds cannot be used, if at least one sketch has folds.
 fn other_folds(a: &Sketch, b: &Sketch) -> String {
     if a.folds().map(|f| f.rule()) == b.folds().map(|f| f.rule()) {
         return "all rows are in one fold: the test takes them as independent".into();
@@ -340,7 +345,8 @@ fn other_folds(a: &Sketch, b: &Sketch) -> String {
     )
 }
 
-/// The q-values of columns, categories and shares of missing values: all of them are tested at once.
+/// Computes the q-values of columns, categories and shares of missing values, which are all tested
+/// together.
 fn set_q_values(drift: &mut Drift) {
     let columns = drift.columns.iter().map(|c| Some(c.p_value()));
     let categories = drift.categories.iter().map(|c| c.p_value);
@@ -391,8 +397,8 @@ mod tests {
         Comparison::new(&plan).unwrap().of(&sketch(&plan, a), &sketch(&plan, b), &params).unwrap()
     }
 
-    /// 300 trials on equal distributions: at 5 % the number of false alarms has mean 15 and standard
-    /// deviation 3.8. `bench/src/drift` does it at length.
+    /// 300 trials on equal distributions: at level 5 %, the number of false alarms has mean 15 and
+    /// standard deviation 3.8. `bench/src/drift` has a longer version.
     #[test]
     fn false_alarms_are_as_rare_as_they_should_be() {
         let alarm = |s: u64| {
@@ -410,7 +416,7 @@ mod tests {
         assert_eq!(found.columns[0].column, "c0");
         assert!((found.columns[0].means[1] - found.columns[0].means[0] - 0.4).abs() < 0.35);
         assert!(found.discrepancies.iter().any(|d| d.mmd > 2.0 * d.noise), "{found:?}");
-        // Supports that have nothing in common.
+        // Disjoint supports.
         let apart = drift(&rows(500, 0.0, 1), &rows(500, 300.0, 2));
         assert!(apart.p_value.unwrap() <= 0.01);
         assert!(apart.cells[0].z.abs() > 10.0);
@@ -432,8 +438,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
-        /// The discrepancy is the distance of the mean embeddings, row by row: all features of all rows,
-        /// averaged. Sums are kept to 2⁻²³ and amplified by 1/√cut-off.
+        /// The discrepancy equals the distance between mean embeddings computed row by row: all
+        /// features of all rows, averaged. Sums are exact to 2⁻²³, amplified by 1/√cut-off.
         #[test]
         fn mmd_is_the_distance_of_the_mean_features(seed in 0u64..1000, shift in 0.0..2.0f64) {
             let (a, b) = (rows(80, 0.0, seed), rows(60, shift, seed + 5000));

@@ -1,8 +1,9 @@
-//! Which segments explain a change: by taking them out, one after the other, exactly.
+//! Attribution: finds the segments that explain a change, by exact removal of one segment after the
+//! other.
 //!
-//! Sketches of segments add up to the whole, so the rows without a segment are a subtraction. Of the segments that are left, the
-//! one without which the least rows would have to move is taken out of both samples next, until what is left does not
-//! differ any more.
+//! Sketches of segments add up to the whole, so the rows without a segment are obtained by
+//! subtraction. In each step, the segment whose removal leaves the smallest share of moved rows is
+//! removed from both samples, until the remaining rows no longer differ.
 
 use crate::comparison::compare::Comparison;
 use crate::differences::found::Drift;
@@ -13,10 +14,10 @@ use nysketch_core::sketch::Sketch;
 use nysketch_core::sums::Sum;
 use serde::Serialize;
 
-/// A segment in A and B.
+/// A segment of A and B.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    /// Its name.
+    /// Name of the segment.
     pub name: String,
     /// Its rows in A.
     pub before: Sketch,
@@ -24,34 +25,35 @@ pub struct Segment {
     pub after: Sketch,
 }
 
-/// A segment that was taken out.
+/// A removed segment.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Removed {
-    /// Its name.
+    /// Name of the segment.
     pub segment: String,
-    /// Its share of the rows of A and of B.
+    /// Its shares of the rows of A and of B.
     pub shares: [f64; 2],
-    /// How much moves among the rows that are left.
+    /// Share of moved rows among the remaining rows.
     pub moved: Option<Moved>,
-    /// The p-value of the rows that are left; none where too few are.
+    /// p-value of the remaining rows; `None` if there are too few.
     pub p_value: Option<f64>,
 }
 
-/// How segments explain a change.
+/// The segments that explain a change.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Attribution {
-    /// All rows of A and B.
+    /// The comparison of all rows of A and B.
     pub whole: Drift,
-    /// The segments that were taken out, in order.
+    /// The removed segments, in order.
     pub removed: Vec<Removed>,
-    /// Whether no drift is left without them; none where there was none, or too few rows are left to tell.
+    /// Whether no drift remains without them; `None` if there was no drift, or too few rows remain
+    /// for a test.
     pub explained: Option<bool>,
 }
 
 impl Comparison {
-    /// Which segments explain the drift between A and B, taking out `most` of them at most.
+    /// Finds the segments that explain the drift between A and B, removing at most `most` segments.
     ///
     /// ```
     /// use nysketch::drift::{Comparison, DriftParams, Segment};
@@ -63,7 +65,7 @@ impl Comparison {
     /// };
     /// let plan = std::sync::Arc::new(plan_for(&rows(0, 0.0)?, PlanParams::default().landmarks(50))?.0);
     /// let sketch = |day, shift| Sketch::of(&plan, &rows(day, shift)?, SketchParams::default(), &());
-    /// // Only the rows of FR moved.
+    /// // Only the rows of FR changed.
     /// let segments = [
     ///     Segment { name: "AT".into(), before: sketch(1, 0.0)?, after: sketch(2, 0.0)? },
     ///     Segment { name: "FR".into(), before: sketch(3, 0.0)?, after: sketch(4, 0.5)? },
@@ -118,7 +120,7 @@ impl Comparison {
     }
 }
 
-/// The share of the rows that moves without a segment.
+/// The share of moved rows without a segment.
 fn moved_without(rest: &[Sketch; 2], segment: &Segment) -> f64 {
     let cells = |whole: &Sketch, part: &Sketch| -> Vec<f64> {
         let rows = whole.sums()[Sum::CellRows].iter().zip(&part.sums()[Sum::CellRows]);

@@ -1,21 +1,26 @@
-//! How unusual a day is among others.
+//! How unusual a day is, compared with other days.
 //!
-//! Days differ, so a test of two days for equality says little. What can be asked is whether today differs from the
-//! other days more than they differ from each other. Every day, today included, is compared with all others taken together, in
-//! three ways:
+//! Days always differ, so a test of two days for equality says little. The question is whether
+//! today differs from the other days more than they differ from each other. Every day, including
+//! today, is compared with all other days taken together, in three ways:
 //!
-//! * the share of its rows that would have to move to another cell, less what noise moves;
-//! * the squared discrepancy of its kernel means at the middle bandwidth, likewise;
-//! * its most unusual mean of a column or share of a level or of missing values, in deviations of the days.
+//! * the share of its rows that would have to move to another cell, minus the expected effect of
+//!   noise;
+//! * the squared discrepancy of its kernel means at the middle bandwidth, minus the expected effect
+//!   of noise;
+//! * its most unusual mean of a column or share of a level or of missing values, in standard
+//!   deviations between days.
 //!
-//! Each is put into units of its own spread over the days, and the largest of the three is the day's *score*. If the days
-//! are exchangeable, every rank of today's score is equally likely, whatever the score is, so that
+//! Each is divided by its own spread over the days. The largest of the three is the *score* of the
+//! day. If the days are exchangeable, every rank of today's score is equally likely, for any score,
+//! so that
 //!
 //! ```text
-//! p = (days with a score of at least today's, itself counted) / (N + 1)
+//! p = (days with a score of at least today's, today included) / (N + 1)
 //! ```
 //!
-//! is a p-value without any further assumption (conformal prediction, Vovk et al. 2005). It cannot be below 1/(N + 1).
+//! is a p-value without any further assumption (conformal prediction, Vovk et al. 2005). It cannot
+//! be below 1/(N + 1).
 
 use crate::comparison::compare::Comparison;
 use crate::statistics::moved::beyond_noise;
@@ -24,16 +29,16 @@ use nysketch_core::sketch::{Sketch, check_same_plan};
 use nysketch_core::sums::Sum;
 use serde::Serialize;
 
-/// A deviation, from the median of the magnitudes of normal numbers.
+/// Ratio of the standard deviation to the median absolute deviation of a normal distribution.
 const FROM_MEDIAN: f64 = 1.4826;
-/// The deviation of a column without any, in the plan's scale.
+/// Assumed standard deviation of a constant column, in the plan's scale.
 const CONSTANT: f64 = 1e-6;
-/// Rows without which a day is all noise.
+/// Smallest number of rows of a day. With fewer rows, noise dominates.
 pub const LEAST_ROWS: f64 = 10.0;
-/// Days without which nothing can be said of one.
+/// Smallest number of days to compare with.
 const LEAST_DAYS: usize = 2;
 
-/// Days to compare others with, in their order.
+/// A sequence of days to compare another day with.
 ///
 /// ```
 /// use nysketch::drift::{Comparison, Days};
@@ -63,81 +68,83 @@ pub struct Days<'a> {
     pub(super) days: Vec<Day>,
 }
 
-/// What is compared of a day.
+/// Summary of a day for comparisons.
 #[derive(Debug, Clone)]
 pub(super) struct Day {
     pub name: String,
-    /// Rows, by weight, and those that lack no number.
+    /// Number of rows, by weight, and number of complete rows.
     pub rows: f64,
     complete: f64,
-    /// Rows in each cell, where cells are kept.
+    /// Numbers of rows in each cell, if cells are kept.
     pub cells: Vec<f64>,
-    /// Mean features at the middle bandwidth, where kernel sums are kept.
+    /// Mean features at the middle bandwidth, if kernel sums are kept.
     embedding: Vec<f64>,
-    /// Means of columns, shares of levels and of missing values, each with its standard error.
+    /// Means of columns and shares of levels and of missing values, each with its standard error.
     facts: Vec<(f64, f64)>,
 }
 
-/// How unusual today is.
+/// The comparison of a day with others.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Unusual {
-    /// Days that today is compared with.
+    /// Number of days that today is compared with.
     pub days: usize,
-    /// Rows of today, by weight.
+    /// Number of rows of today, by weight.
     pub rows: u64,
-    /// p-values up to this are called unusual.
+    /// Level at or below which a p-value is called unusual.
     pub level: f64,
-    /// The share of days, itself counted, that are at least as unusual.
+    /// Share of all days, today included, that are at least as unusual as today.
     pub p_value: f64,
-    /// The least p-value that so many days can show.
+    /// The smallest p-value possible with this number of days.
     pub least_p_value: f64,
     /// Whether the p-value is at most the level.
     pub unusual: bool,
-    /// The share of today's rows that would have to move to make it like the other days; none without cells.
+    /// Share of today's rows that would have to move to make it like the other days; `None` without
+    /// cells.
     pub moved: Option<f64>,
-    /// The same for each of the others: the middle one, and the most.
+    /// The same share for the other days: their median and maximum.
     pub others_moved: Option<[f64; 2]>,
-    /// What is unusual about today, the most unusual first.
+    /// The facts of today, most unusual first.
     pub reasons: Vec<Reason>,
-    /// Every day, today being the last.
+    /// Scores of all days; the last is today.
     pub each: Vec<DayScore>,
 }
 
-/// A mean or a share that is unusual today.
+/// A mean or a share of today, compared with the other days.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Reason {
-    /// The column, or the level of a category, or whose missing values.
+    /// The column, the level of a category, or the column with missing values.
     pub what: String,
-    /// Whether it is a share of the rows rather than a mean.
+    /// Whether the fact is a share of the rows rather than a mean.
     pub share: bool,
     /// Its value today.
     pub value: f64,
     /// Its median over the other days.
     pub median: f64,
-    /// How far the other days are from it typically.
+    /// The typical deviation of the other days from the median.
     pub deviation: f64,
-    /// How far today is from it, in such deviations.
+    /// The deviation of today from the median, in units of the typical deviation.
     pub deviations: f64,
 }
 
-/// A day among others.
+/// The score of a day.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct DayScore {
-    /// Its name.
+    /// Name of the day.
     pub name: String,
-    /// Its rows, by weight.
+    /// Number of rows of the day, by weight.
     pub rows: u64,
-    /// The share of its rows that would have to move to make it like the others; none without cells.
+    /// Share of the day's rows that would have to move to make it like the other days; `None`
+    /// without cells.
     pub moved: Option<f64>,
-    /// How unusual it is.
+    /// The score: larger is more unusual.
     pub score: f64,
 }
 
 impl<'a> Days<'a> {
-    /// No days yet, of the plan of this comparison.
+    /// An empty sequence of days, for the plan of this comparison.
     pub fn new(comparison: &'a Comparison) -> Self {
         Days { comparison, days: Vec::new() }
     }
@@ -149,12 +156,12 @@ impl<'a> Days<'a> {
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of days.
     pub fn len(&self) -> usize {
         self.days.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no days.
     pub fn is_empty(&self) -> bool {
         self.days.is_empty()
     }
@@ -172,7 +179,8 @@ impl<'a> Days<'a> {
         let unit = plan.weighting.as_ref().map_or(1.0, |w| w.unit);
         let rows = sketch.weight();
         let cells = sketch.sums()[Sum::CellRows].iter().map(|n| *n as f64 * unit).collect();
-        // As if one row more had it and one had not: what all rows share is not known without error.
+        // Smoothed with one row more with and one row more without the property, so that a share of
+        // 0 or 1 has a positive error.
         let share = |share: f64| {
             let smooth = (rows * share + 1.0) / (rows + 2.0);
             (share, (smooth * (1.0 - smooth) / rows).sqrt())
@@ -180,7 +188,8 @@ impl<'a> Days<'a> {
         let missing = sketch.missing_shares();
         let means = sketch.column_moments().unwrap_or_default().into_iter().zip(&missing);
         let mean = |(k, ((mean, variance), missing)): (usize, ((f64, f64), &f64))| {
-            // A constant column may have another value on another day; one that all rows lack has none.
+            // A constant column may have another value on another day. A column without values has
+            // no error.
             let least = (CONSTANT * plan.frame.scale[k]).powi(2);
             let error = ((variance + least) / (rows * (1.0 - missing)).max(1.0)).sqrt();
             (mean, if *missing < 1.0 { error } else { f64::INFINITY })
@@ -200,7 +209,7 @@ impl<'a> Days<'a> {
         Ok(Day { name, rows, complete, cells, embedding, facts })
     }
 
-    /// What the facts of a day are called, and whether they are shares.
+    /// Names of the facts of a day, and whether they are shares.
     fn fact_names(&self) -> Vec<(String, bool)> {
         let plan = self.comparison.plan();
         let means = plan.columns.iter().map(|c| (c.clone(), false));
@@ -211,7 +220,7 @@ impl<'a> Days<'a> {
         means.chain(levels).chain(missing).collect()
     }
 
-    /// Compares a day with these.
+    /// Compares a day with these days.
     pub fn compare(&self, name: &str, today: &Sketch, level: f64) -> Result<Unusual> {
         if !(level > 0.0 && level < 1.0) {
             return Err(Error::parameter("`level`", "between 0 and 1", level));
@@ -261,15 +270,16 @@ impl<'a> Days<'a> {
     }
 }
 
-/// How far each of some days is from all the others.
+/// Distance of each day from all others.
 pub(super) struct Scores {
-    /// The share of its rows that would have to move, less what noise moves; empty without cells.
+    /// Share of the rows that would have to move, minus the expected effect of noise; empty without
+    /// cells.
     pub moved: Vec<f64>,
     pub score: Vec<f64>,
 }
 
 impl Scores {
-    /// Of two days at least.
+    /// Scores at least two days.
     pub fn of(days: &[&Day]) -> Self {
         let moved = moved(days);
         let mut ways = vec![discrepancies(days), unusual_facts(days)];
@@ -282,7 +292,8 @@ impl Scores {
         Scores { moved, score }
     }
 
-    /// The share of days with a larger score, and `ties` of those that share its own, itself among them.
+    /// The share of days with a larger score, plus `ties` times the share of days with an equal
+    /// score, this day included.
     pub fn p_value(&self, day: usize, ties: f64) -> f64 {
         let own = self.score[day];
         let larger = self.score.iter().filter(|s| **s > own).count() as f64;
@@ -291,7 +302,8 @@ impl Scores {
     }
 }
 
-/// Total variation of each day's cells from those of all others, less what it is where only noise moves rows.
+/// Total variation between the cells of each day and of all others, minus its expectation under
+/// noise alone.
 fn moved(days: &[&Day]) -> Vec<f64> {
     let cells = days[0].cells.len();
     if cells == 0 {
@@ -306,7 +318,8 @@ fn moved(days: &[&Day]) -> Vec<f64> {
     days.iter().map(one).collect()
 }
 
-/// Squared distance of each day's embedding from that of all others, less its expectation where only noise differs.
+/// Squared distance between the embedding of each day and that of all others, minus its expectation
+/// under noise alone.
 fn discrepancies(days: &[&Day]) -> Vec<f64> {
     if days.iter().any(|day| day.embedding.is_empty()) {
         return Vec::new();
@@ -325,7 +338,8 @@ fn discrepancies(days: &[&Day]) -> Vec<f64> {
     days.iter().map(one).collect()
 }
 
-/// How far the most unusual fact of each day is from the median of all days, in deviations of the days.
+/// Deviation of the most unusual fact of each day from the median of all days, in standard
+/// deviations between days.
 fn unusual_facts(days: &[&Day]) -> Vec<f64> {
     let mut most = vec![0.0f64; days.len()];
     if days[0].facts.is_empty() {
@@ -356,7 +370,7 @@ fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[half] } else { 0.5 * (sorted[half - 1] + sorted[half]) }
 }
 
-/// A deviation that a few far values do not change.
+/// A standard deviation that is robust to a few distant values.
 fn spread(values: &[f64]) -> f64 {
     let middle = median(values);
     FROM_MEDIAN * median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<f64>>())

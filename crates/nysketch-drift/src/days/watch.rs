@@ -1,18 +1,20 @@
-//! Looking every day: a verdict that stays valid however often it is asked for.
+//! Daily monitoring: a verdict that stays valid for any number of looks.
 //!
-//! Each day is ranked among those before it and itself (`days.rs`), ties broken at random:
+//! Each day is ranked among itself and the days before it (`days.rs`), with ties broken at random:
 //!
 //! ```text
 //! p_t = (#{i ≤ t: score_i > score_t} + U·#{i ≤ t: score_i = score_t}) / t ,   U uniform on (0, 1)
 //! ```
 //!
-//! If the days are exchangeable, p_1, p_2, … are independent and uniform. Whoever bets against that, putting a share of the
-//! stake on ε·p^(ε−1) for several ε, has a fortune M_t that is a martingale: by Ville's inequality it ever reaches 1/level
-//! with probability `level` at most. So the alarm is raised at M_t ≥ 1/level, and looking every day does not break the level.
-//! Each day a part of the fortune is spread evenly over all ε again, so that a late change is found as fast as an early one
-//! (the jumper of Vovk et al. 2021).
+//! If the days are exchangeable, p_1, p_2, … are independent and uniform. A gambler who bets
+//! against this, with a share of the stake on ε·p^(ε−1) for several ε, has a fortune M_t that is a
+//! martingale. By Ville's inequality, M_t ever exceeds 1/level with probability at most `level`. An
+//! alarm is therefore raised at M_t ≥ 1/level, and daily looks keep the level. Each day a part of
+//! the fortune is redistributed evenly over all ε, so that a late change is found as quickly as an
+//! early one (the jumper of Vovk et al. 2021).
 //!
-//! Days that resemble their neighbours are not exchangeable; whether they do is tested by shuffling their order, and said.
+//! Days that resemble their neighbours are not exchangeable. This is tested by shuffling their
+//! order, and reported.
 
 use crate::days::baseline::{Day, Days, Scores};
 use nysketch_core::error::{Error, Result};
@@ -21,52 +23,53 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-/// Bets: ε of ε·p^(ε−1). The last, 1, keeps its stake.
+/// Values of ε in the bets ε·p^(ε−1). The last, 1, keeps its stake.
 const BETS: [f64; 5] = [0.1, 0.25, 0.4, 0.6, 1.0];
-/// The part of the fortune that is spread evenly each day.
+/// The part of the fortune that is redistributed evenly each day.
 const SPREAD: f64 = 0.01;
-/// Days that must have come before one can be called unusual.
+/// Smallest number of earlier days with which a day is ranked.
 const LEAST_BEFORE: usize = 4;
-/// Orders that the correlation of neighbours is compared with.
+/// Number of random orders with which the correlation of neighbours is compared.
 const SHUFFLES: usize = 199;
 
-/// What watching days in their order found.
+/// Result of monitoring a sequence of days.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Watched {
-    /// The probability of ever raising an alarm where days are exchangeable.
+    /// The probability of ever raising an alarm if days are exchangeable.
     pub level: f64,
-    /// Every day.
+    /// All days.
     pub days: Vec<WatchedDay>,
-    /// The day on which the alarm was raised.
+    /// The day on which the alarm was raised, if any.
     pub alarm: Option<String>,
-    /// Where there was an alarm, the day on which the change most likely began.
+    /// The most likely first day of the change, if there was an alarm.
     pub began: Option<String>,
-    /// The correlation of neighbouring days' cells; 0 for exchangeable days.
+    /// Correlation between the cells of neighbouring days; 0 for exchangeable days.
     pub autocorrelation: Option<f64>,
     /// The p-value of that correlation.
     pub autocorrelation_p_value: Option<f64>,
 }
 
-/// A day that was watched.
+/// A monitored day.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct WatchedDay {
-    /// Its name.
+    /// Name of the day.
     pub name: String,
-    /// Its rows, by weight.
+    /// Number of rows of the day, by weight.
     pub rows: u64,
-    /// The share of its rows that would have to move to make it like the days before; none without cells.
+    /// Share of the day's rows that would have to move to make it like the days before it; `None`
+    /// without cells.
     pub moved: Option<f64>,
-    /// Its p-value among the days before; none where these are too few.
+    /// Its p-value among the days before it; `None` if there are too few.
     pub p_value: Option<f64>,
-    /// The fortune of whoever bets that days are not exchangeable: evidence for a change.
+    /// Evidence for a change: the fortune of a gambler who bets that days are not exchangeable.
     pub evidence: f64,
 }
 
 impl Days<'_> {
-    /// Watches the days in their order. With `groups`, one for each day, days are ranked among those of their own group: days of
-    /// the week, say.
+    /// Monitors the days in order. With `groups`, one per day, each day is ranked only among days
+    /// of its own group, such as the same day of the week.
     pub fn watch(&self, groups: Option<&[usize]>, level: f64, seed: u64) -> Result<Watched> {
         if !(level > 0.0 && level < 1.0) {
             return Err(Error::parameter("`level`", "between 0 and 1", level));
@@ -95,7 +98,7 @@ impl Days<'_> {
             let (mut p_value, mut moved) = (None, None);
             if before.len() > LEAST_BEFORE {
                 let scores = Scores::of(&before);
-                // Never 0, so that no bet wins everything.
+                // Never 0, so that no bet wins an infinite amount.
                 let p = scores.p_value(before.len() - 1, 1.0 - unit(&mut rng));
                 fortune.bet(p);
                 p_value = Some(p);
@@ -119,7 +122,7 @@ impl Days<'_> {
     }
 }
 
-/// What has become of a stake of one.
+/// The fortune that started as a stake of one, divided among the bets.
 struct Fortune([f64; BETS.len()]);
 
 impl Default for Fortune {
@@ -141,8 +144,8 @@ impl Fortune {
     }
 }
 
-/// Shares of the cells of each day, less those of all days of its group and over their square roots: χ² is then a squared
-/// distance.
+/// Shares of the cells of each day, minus the mean shares of its group, divided by the square root
+/// of the mean shares of all days. χ² is then a squared distance.
 fn standardised(days: &[Day], groups: Option<&[usize]>) -> Vec<Vec<f64>> {
     let cells = days[0].cells.len();
     let count = days.len() as f64;
@@ -162,7 +165,7 @@ fn standardised(days: &[Day], groups: Option<&[usize]>) -> Vec<Vec<f64>> {
     days.iter().enumerate().map(one).collect()
 }
 
-/// The correlation of neighbouring days, and its p-value among shuffled orders.
+/// Correlation of neighbouring days, and its p-value among shuffled orders.
 fn neighbours(days: &[Vec<f64>], rng: &mut ChaCha8Rng) -> (f64, f64) {
     let product =
         |i: usize, j: usize| -> f64 { days[i].iter().zip(&days[j]).map(|(a, b)| a * b).sum() };
@@ -183,7 +186,8 @@ fn neighbours(days: &[Vec<f64>], rng: &mut ChaCha8Rng) -> (f64, f64) {
     (seen / total, as_large as f64 / (SHUFFLES + 1) as f64)
 }
 
-/// The day τ, the last one `latest`, at which the days before and those from it on differ most: `argmax τ(T − τ)/T ‖mean before − mean after‖²`.
+/// The day τ, at most `latest`, at which the days before and from τ differ most: `argmax τ(T − τ)/T
+/// ‖mean before − mean after‖²`.
 fn likely_start(days: &[Vec<f64>], latest: usize) -> usize {
     let (count, size) = (days.len(), days[0].len());
     let mut after = vec![0.0; size];
@@ -209,8 +213,9 @@ fn likely_start(days: &[Vec<f64>], latest: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Uniform p-values win nothing on average, whatever the stakes are: ∫ M(p) dp = M, here over t = −ln p, of which steps of
-    /// 0.001 leave an error of 10⁻⁶ and e⁻²⁰ is left out.
+    /// Uniform p-values leave the expected fortune unchanged for any stakes: ∫ M(p) dp = M. The
+    /// integral is over t = −ln p: steps of 0.001 have an error of 10⁻⁶, and the omitted tail
+    /// beyond t = 200 is at most e⁻²⁰.
     #[test]
     fn bets_are_fair() {
         let mut before = Fortune::default();
@@ -224,7 +229,8 @@ mod tests {
         assert!((mean / before.total() - 1.0).abs() < 1e-5, "{mean}");
     }
 
-    /// Ville's inequality: of 5,000 games of 50 days, 5 % reach 20 at most (250, with a standard deviation of 15).
+    /// Ville's inequality: of 5,000 games of 50 days, at most 5 % ever have a fortune of 20 (250,
+    /// standard deviation 15).
     #[test]
     fn alarms_are_as_rare_as_they_should_be() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);

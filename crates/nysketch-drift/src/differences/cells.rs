@@ -1,4 +1,4 @@
-//! The cells of both samples.
+//! The paired cells of two samples.
 
 use crate::differences::found::CellChange;
 use crate::differences::shares::difference;
@@ -10,9 +10,9 @@ use nysketch_core::sums::{Sum, Sums};
 pub struct PairedCells<'a> {
     pub a: &'a Sums,
     pub b: &'a Sums,
-    /// Both together.
+    /// The sums of A and B together.
     pub both: Sums,
-    /// Rows of A and B in each cell.
+    /// Numbers of rows of A and B in each cell.
     pub counts: Vec<[f64; 2]>,
     pub totals: [f64; 2],
 }
@@ -28,17 +28,20 @@ impl<'a> PairedCells<'a> {
         PairedCells { a, b, both, counts, totals }
     }
 
-    /// Rows of both in a cell.
+    /// Number of rows of both samples in a cell.
     pub fn rows(&self, cell: usize) -> f64 {
         self.counts[cell][0] + self.counts[cell][1]
     }
 
-    /// The rows of A and B in each cell, in every way that the test must allow for.
+    /// Numbers of rows of A and B in each cell, under each possible origin of the landmarks.
     ///
-    /// Landmarks are rows of the sample that the plan was made from. If that is A, each of its cells has a row for certain, and of
-    /// small and far cells that is nearly all there is: B seems to lack them. The row would be in the cell of the nearest
-    /// other landmark if it were not a landmark itself, as rows of B are not, so that is where it is counted. Sums cannot tell
-    /// whether landmarks are of A, of B or of neither; they can only be of a sample that has rows in every cell.
+    /// Landmarks are rows of the sample from which the plan was made. If that sample is A, each of
+    /// its cells contains at least one row of A, the landmark itself. In small and distant cells
+    /// this is almost the only row, and B seems to have too few rows there. Unlike rows of B, the
+    /// landmark is always in its own cell. If it were an ordinary row, it would be in the cell of
+    /// the nearest other landmark, so it is counted there. The sums do not show whether the
+    /// landmarks are from A, from B or from neither; they can only be from a sample that has rows
+    /// in every cell.
     pub fn dealings(&self, neighbours: &[usize]) -> Vec<Vec<[f64; 2]>> {
         let mut all = vec![self.counts.clone()];
         for side in 0..2 {
@@ -54,7 +57,7 @@ impl<'a> PairedCells<'a> {
         all
     }
 
-    /// Shares of A and B of each cell, the most changed first.
+    /// Shares of A and B in each cell, largest change first.
     pub fn changes(&self, plan: &Plan) -> Vec<CellChange> {
         let levels = plan.recipe.levels();
         let some = (0..self.counts.len()).filter(|cell| self.rows(*cell) > 0.0);

@@ -1,4 +1,4 @@
-//! How the means of columns changed.
+//! Changes of the columns' means.
 
 use crate::differences::found::{ColumnChange, Effect};
 use crate::statistics::tail::{normal_beyond, normal_quantile};
@@ -7,7 +7,8 @@ use nysketch_core::sketch::Sketch;
 use nysketch_core::sketch::aspects::{Aspect, Facts};
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// Means and standard deviations of every column, the most changed first; those that all rows of either lack are left out.
+/// Means and standard deviations of every column, largest change first. Columns without values in A
+/// or in B are omitted.
 pub fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
     let (Some(of_a), Some(of_b)) = (a.column_moments(), b.column_moments()) else {
         return Vec::new();
@@ -31,7 +32,7 @@ pub fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
     let effect = |k: usize| {
         let noise = 1.0 / rows_a[k] + 1.0 / rows_b[k];
         let deviations = z(k) * noise.sqrt();
-        // The deviation that it is measured in has an error of its own.
+        // The standard deviation that serves as the unit has an error too.
         let own = deviations * deviations / (2.0 * (rows_a[k] + rows_b[k]));
         let effect = Effect { deviations, low: None, high: None };
         deviations.is_finite().then(|| effect.with_interval(quantile * (noise + own).sqrt()))
@@ -84,10 +85,10 @@ pub fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
 }
 
 impl ColumnChange {
-    /// Of the test that its mean did not change.
+    /// The p-value of the hypothesis that the mean did not change.
     pub fn p_value(&self) -> f64 {
         match (self.aspect, self.freedom) {
-            // Sine and cosine: χ² of two degrees of freedom, or Hotelling's T².
+            // Sine and cosine: χ² with two degrees of freedom, or Hotelling's T².
             (Aspect::Cycle(..), None) => (-self.z * self.z).exp(),
             (Aspect::Cycle(..), Some(freedom)) => {
                 let freedom = freedom as f64;
@@ -98,13 +99,14 @@ impl ColumnChange {
         }
     }
 
-    /// With the noise as folds show it: z of each column of numbers, with Student's t of so many degrees of freedom.
+    /// Replaces the noise by its estimate from folds: z of each numeric column, with Student's t
+    /// distribution.
     pub fn by_folds(&mut self, z: &[f64], widening: f64, freedom: usize, level: f64) {
         match self.aspect {
             Aspect::Number(k) => {
                 let t = student::quantile(1.0 - level, freedom);
                 self.effect = self.effect.map(|effect| {
-                    // Where nothing moved, the noise is that of the cells.
+                    // If the mean did not change, the error follows from the noise of the cells.
                     let error = match z[k] == 0.0 || self.z == 0.0 {
                         true => self.error * widening.sqrt(),
                         false => (effect.deviations / z[k]).abs(),

@@ -1,4 +1,4 @@
-//! How columns vary together within cells.
+//! Correlation of columns within cells.
 
 use crate::differences::cells::PairedCells;
 use nysketch_core::error::Result;
@@ -12,11 +12,11 @@ pub struct Correlation {
     /// Columns that vary within cells.
     pub varying: Vec<usize>,
     pub eigenvalues: Vec<f64>,
-    /// Eigenvectors over those columns; none where columns are taken as uncorrelated.
+    /// Eigenvectors over those columns; `None` if columns are taken as uncorrelated.
     pub vectors: Option<Matrix>,
 }
 
-/// Of the identity where moments are not kept, or are not those of all rows.
+/// Computes the correlation. It is the identity if moments are not kept or do not cover all rows.
 pub fn correlation_within(cells: &PairedCells<'_>, plan: &Plan) -> Result<Correlation> {
     let d = plan.dims();
     if !plan.collect.moments || plan.is_partial() {
@@ -44,7 +44,8 @@ pub fn correlation_within(cells: &PairedCells<'_>, plan: &Plan) -> Result<Correl
             }
         }
     }
-    // The diagonal exactly: differences of large sums would leave rounding where there is nothing.
+    // The diagonal is computed exactly: differences of large sums would leave rounding errors where
+    // the spread is zero.
     let spread = |sums: &Sums, k: usize| -> f64 {
         let some = (0..cells.counts.len()).filter(|j| sums[Sum::CellRows][*j] > 0);
         let total: f64 = some.map(|j| sums.cell_spread(j, k)).sum();

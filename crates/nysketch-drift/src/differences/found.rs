@@ -1,4 +1,4 @@
-//! What a comparison found, with the names of `--json`.
+//! Result of a comparison. The field names are those of `--json`.
 
 use crate::differences::shares::{CategoryChange, MissingChange};
 use crate::statistics::moved::{Moved, Verdict};
@@ -15,150 +15,157 @@ pub struct Discrepancy {
     pub sigma2: f64,
     /// `‖A_m(π_A) − A_m(π_B)‖`.
     pub mmd: f64,
-    /// An upper bound on its root mean square where both come from one distribution:
+    /// An upper bound on the root mean square of `mmd` if both samples come from one distribution:
     /// `√((1/n_A + 1/n_B)(1 − ‖A_m‖²))`.
     pub noise: f64,
 }
 
-/// How a cell changed.
+/// The change of a cell.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CellChange {
-    /// Which landmark.
+    /// Index of the landmark.
     pub landmark: usize,
     /// Shares of the rows of A and of B.
     pub shares: [f64; 2],
-    /// Share of B less that of A in standard errors.
+    /// Difference of the shares, B minus A, in standard errors.
     pub z: f64,
-    /// Mean of its rows in both, in the table's units.
+    /// Mean of its rows in both samples, in the table's units.
     pub mean: Vec<f64>,
-    /// Share of each level of each category among its rows in both, one after the other.
+    /// Share of each level among its rows in both samples, all categories concatenated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<f64>,
 }
 
-/// How the mean of a column changed.
+/// The change of a column's mean.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ColumnChange {
-    /// Its name; of a time on a circle with what is measured of it, as in `when (hour)`.
+    /// Name of the column. For a cyclic time, followed by the measured part, as in `when (hour)`.
     pub column: String,
-    /// What is compared: a number, or a time on a circle.
+    /// The compared quantity: a number, or a cyclic time.
     #[serde(skip)]
     pub aspect: Aspect,
-    /// Means in A and B, in the table's units; of a time on a circle in hours, days or months.
+    /// Means in A and B, in the table's units. For a cyclic time, in hours, days or months.
     pub means: [f64; 2],
-    /// Standard deviations in A and B, in what is measured; of a time on a circle none.
+    /// Standard deviations in A and B of the measured values; `None` for a cyclic time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deviations: Option<[f64; 2]>,
-    /// Mean of B less that of A in standard errors; of a time on a circle, of its sine and cosine together.
+    /// Difference of the means, B minus A, in standard errors. For a cyclic time, of its sine and
+    /// cosine together.
     pub z: f64,
-    /// The same in standard deviations of the rows; of a time on a circle none.
+    /// Difference of the means in standard deviations of the rows; `None` for a cyclic time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
-    /// Standard error of the effect, were rows independent.
+    /// Standard error of the effect if rows are independent.
     #[serde(skip)]
     pub(super) error: f64,
-    /// Degrees of freedom of z, where folds tell its noise.
+    /// Degrees of freedom of z, if folds estimate its noise.
     #[serde(skip)]
     pub(super) freedom: Option<usize>,
-    /// The false-discovery rate at which it is called changed, all columns, categories and shares of missing values being
-    /// tested at once; none where rows are too few or have weights.
+    /// The false-discovery rate at which the change is reported. All columns, categories and shares
+    /// of missing values are tested together. `None` if there are too few rows or they are
+    /// weighted.
     pub q_value: Option<f64>,
 }
 
-/// A change of a mean in standard deviations of the rows, with its interval.
+/// A difference of means in standard deviations of the rows, with a confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Effect {
     /// The estimate.
     pub deviations: f64,
-    /// Low end of the interval of confidence 1 − level; none where rows have weights and there are no folds.
+    /// Lower end of the interval with confidence 1 − level; `None` if rows are weighted and there
+    /// are no folds.
     pub low: Option<f64>,
-    /// High end.
+    /// Upper end.
     pub high: Option<f64>,
 }
 
 impl Effect {
-    /// With this half of the interval's width.
+    /// Adds an interval with this half width.
     pub(super) fn with_interval(self, half: f64) -> Self {
         let [low, high] = [-half, half].map(|by| Some(self.deviations + by));
         Effect { low, high, ..self }
     }
 
+    /// Drops the interval.
     pub fn without_interval(self) -> Self {
         Effect { low: None, high: None, ..self }
     }
 }
 
-/// How the mean kernel value at a landmark changed, at the middle bandwidth.
+/// The change of the mean kernel value at a landmark, at the middle bandwidth.
 #[derive(Debug, Clone, Serialize)]
 pub struct LandmarkChange {
-    /// Which landmark.
+    /// Index of the landmark.
     pub landmark: usize,
-    /// Mean kernel value of B less that of A.
+    /// Difference of the mean kernel values, B minus A.
     pub change: f64,
-    /// Where it lies, in the table's units.
+    /// The landmark in the table's units.
     pub place: Vec<f64>,
 }
 
-/// What a test rests on.
+/// The independence assumption of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestBy {
-    /// Rows that are independent of each other.
+    /// Rows are independent.
     Rows,
-    /// Folds that are: rows may come in clusters, or have weights.
+    /// Folds are independent: rows of a key may be dependent, or rows may be weighted.
     Folds,
 }
 
-/// What the comparison found.
+/// Result of a comparison.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Drift {
-    /// Rows of A and B, weights counted.
+    /// Numbers of rows of A and B, weights counted.
     pub rows: [u64; 2],
-    /// p-values up to this are called drift; intervals have confidence 1 − level.
+    /// Level at or below which a p-value means drift. Intervals have confidence 1 − level.
     pub level: f64,
-    /// How much changed: the share of the rows that would have to move to another cell; none without cells.
+    /// Share of the rows that would have to move to another cell to turn A into B; `None` without
+    /// cells.
     pub moved: Option<Moved>,
-    /// The share of the rows that may move, where a verdict was asked for.
+    /// The tolerated share of moved rows, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// Whether more than that moved.
+    /// The verdict on whether more rows moved than tolerated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Of the test; none where it cannot be made.
+    /// p-value of the test; `None` if no test is possible.
     pub p_value: Option<f64>,
-    /// Whether the p-value, or the q-value where there is one, is at most the level; none without a p-value.
+    /// Whether the p-value, or the q-value if there is one, is at most the level; `None` without a
+    /// p-value.
     pub drift: Option<bool>,
-    /// Of many sketches compared with one, the false-discovery rate at which this one is called changed.
+    /// If many sketches are compared with one: the false-discovery rate at which this change is
+    /// reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q_value: Option<f64>,
-    /// What the p-value and the intervals rest on.
+    /// The independence assumption of the p-value and the intervals.
     pub test_by: TestBy,
-    /// The least p-value that the test can show.
+    /// The smallest p-value that the test can give.
     pub least_p_value: f64,
-    /// Why there is no p-value.
+    /// The reason why there is no p-value.
     pub no_test: Option<String>,
-    /// What else is to be said about the test.
+    /// A note on the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// One per bandwidth; empty where there are no kernel sums.
+    /// Discrepancies, one per bandwidth; empty without kernel sums.
     pub discrepancies: Vec<Discrepancy>,
-    /// Columns, the most changed first; empty without cells and moments.
+    /// Columns, largest change first; empty without cells and moments.
     pub columns: Vec<ColumnChange>,
-    /// Categories, those with the least p-value first; empty without cells.
+    /// Categories, smallest p-value first; empty without cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<CategoryChange>,
-    /// Columns that rows lack, the most changed first.
+    /// Columns with missing values, largest change first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingChange>,
-    /// Cells, the most changed first; empty without cells.
+    /// Cells, largest change first; empty without cells.
     pub cells: Vec<CellChange>,
-    /// Landmarks, the most changed first; empty without landmarks and kernel sums.
+    /// Landmarks, largest change first; empty without landmarks and kernel sums.
     pub landmarks: Vec<LandmarkChange>,
-    /// What the rows of A look like, where they tell: what cells and landmarks are seen beside.
+    /// Summary of all rows of A, as the reference for cells and landmarks.
     #[serde(skip)]
     pub whole: Option<Profile>,
 }
@@ -169,12 +176,12 @@ impl Drift {
         self.discrepancies.get(self.discrepancies.len() / 2)
     }
 
-    /// The discrepancy at the middle bandwidth over its noise.
+    /// The discrepancy at the middle bandwidth divided by its noise.
     pub fn mmd_over_noise(&self) -> Option<f64> {
         self.middle().filter(|d| d.noise > 0.0).map(|d| d.mmd / d.noise)
     }
 
-    /// Keeps so many cells and landmarks, the most changed ones.
+    /// Keeps the `top` most changed cells and landmarks.
     pub fn keep(&mut self, top: usize) {
         self.cells.truncate(top);
         self.landmarks.truncate(top);

@@ -1,13 +1,13 @@
-//! How to compare.
+//! Parameters of a comparison.
 
 use nysketch_core::error::{Error, Result};
 
-/// Fewer draws cannot show a p-value of 0.05.
+/// Smallest number of draws that can give a p-value of 0.05.
 const LEAST_DRAWS: usize = 19;
-/// More draws take minutes and tell nothing more.
+/// Largest number of draws. More take minutes without adding precision that matters.
 const MOST_DRAWS: usize = 20_000;
 
-/// How to compare.
+/// Parameters of a comparison.
 ///
 /// ```
 /// use nysketch::drift::DriftParams;
@@ -17,13 +17,14 @@ const MOST_DRAWS: usize = 20_000;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct DriftParams {
-    /// Draws from the null distribution; the least p-value is 1/(draws + 1).
+    /// Number of draws from the null distribution. The smallest p-value is 1/(draws + 1).
     pub draws: usize,
     /// Seed of the draws.
     pub seed: u64,
-    /// p-values up to this are called drift: the share of false alarms. Intervals have confidence 1 − level.
+    /// Level at or below which a p-value means drift: the rate of false alarms. Intervals have
+    /// confidence 1 − level.
     pub level: f64,
-    /// The share of the rows that may move without a change worth the name; none asks for no verdict on it.
+    /// The tolerated share of moved rows; `None` for no verdict.
     pub tolerance: Option<f64>,
 }
 
@@ -51,28 +52,28 @@ impl DriftParams {
         }
     }
 
-    /// With so many draws from the null distribution.
+    /// Sets the number of draws from the null distribution.
     #[must_use]
     pub fn draws(mut self, draws: usize) -> Self {
         self.draws = draws;
         self
     }
 
-    /// With this level.
+    /// Sets the level.
     #[must_use]
     pub fn level(mut self, level: f64) -> Self {
         self.level = level;
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Asks whether no more than this share of the rows moved.
+    /// Sets the tolerated share of moved rows, and asks for a verdict.
     #[must_use]
     pub fn tolerance(mut self, share: impl Into<Option<f64>>) -> Self {
         self.tolerance = share.into();

@@ -1,7 +1,7 @@
-//! How shares changed, of levels and of missing values, each with a test.
+//! Changes in the shares of levels and of missing values, each with a test.
 //!
-//! The levels of a category are compared by χ², those with less than 5 rows expected in either sample pooled; shares of
-//! missing values by the difference in standard errors.
+//! The levels of a category are compared by χ², with levels of fewer than 5 expected rows in either
+//! sample pooled. Shares of missing values are compared by their difference in standard errors.
 
 use crate::statistics::pooled::{Pooled, is_small};
 use crate::statistics::tail::chi_squared_beyond;
@@ -10,59 +10,60 @@ use nysketch_core::sketch::Sketch;
 use nysketch_core::sketch::aspects::Aspect;
 use serde::Serialize;
 
-/// How the levels of a category changed.
+/// The change of a category's levels.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CategoryChange {
-    /// Its name.
+    /// Name of the category.
     pub column: String,
-    /// Of the test; none where rows are too few or have weights.
+    /// p-value of the test; `None` if there are too few rows or they are weighted.
     pub p_value: Option<f64>,
-    /// The false-discovery rate at which it is called changed, as for columns.
+    /// The false-discovery rate at which the change is reported, as for columns.
     pub q_value: Option<f64>,
-    /// Its levels, the most changed first; those that no row has are left out.
+    /// Its levels, largest change first, without levels that have no rows.
     pub levels: Vec<LevelChange>,
 }
 
-/// How the share of a level changed.
+/// The change of a level's share.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct LevelChange {
-    /// Its text.
+    /// Text of the level.
     pub level: String,
     /// Shares of the rows of A and of B.
     pub shares: [f64; 2],
-    /// Share of B less that of A in standard errors.
+    /// Difference of the shares, B minus A, in standard errors.
     pub z: f64,
 }
 
-/// How the share of missing values of a column changed.
+/// The change in the share of a column's missing values.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct MissingChange {
-    /// Its name in the table.
+    /// Name of the column in the table.
     pub column: String,
     /// Shares of the rows of A and of B.
     pub shares: [f64; 2],
-    /// Share of B less that of A in standard errors.
+    /// Difference of the shares, B minus A, in standard errors.
     pub z: f64,
-    /// Of the test; none where rows are too few or have weights.
+    /// p-value of the test; `None` if there are too few rows or they are weighted.
     pub p_value: Option<f64>,
-    /// The false-discovery rate at which it is called changed, as for columns.
+    /// The false-discovery rate at which the change is reported, as for columns.
     pub q_value: Option<f64>,
 }
 
 /// All shares of two sketches.
 #[derive(Debug, Default)]
 pub struct Shares {
-    /// Rows of A and B in each level of each category, and with and without each column that rows lack.
+    /// Numbers of rows of A and B with each level of each category, and with and without a value in
+    /// each column with missing values.
     pub counts: Vec<Vec<[f64; 2]>>,
     pub categories: Vec<CategoryChange>,
     pub missing: Vec<MissingChange>,
 }
 
 impl Shares {
-    /// Compares the shares of two sketches of one plan, the most changed first.
+    /// Compares the shares of two sketches of one plan, largest change first.
     pub fn of(a: &Sketch, b: &Sketch) -> Self {
         let plan = a.plan();
         let totals = [a, b].map(|s| s.rows() as f64);
@@ -102,7 +103,7 @@ impl Shares {
         let (categories, missing) = (categories.collect(), missing.collect());
         all.extend(lacking_counts);
         let mut shares = Shares { counts: all, categories, missing };
-        // Nothing is known of the noise of weights.
+        // The noise of weights is unknown.
         if plan.weighting.is_some() {
             shares.categories.iter_mut().for_each(|c| c.p_value = None);
             shares.missing.iter_mut().for_each(|m| m.p_value = None);
@@ -118,14 +119,14 @@ impl Shares {
         categories.chain(self.missing.iter().filter_map(|m| m.p_value))
     }
 
-    /// The least of the p-values, times their number: that of Bonferroni.
+    /// The smallest p-value, multiplied by the number of tests (Bonferroni correction).
     pub fn least(&self) -> Option<f64> {
         let least = self.p_values().min_by(f64::total_cmp)?;
         Some((least * self.p_values().count() as f64).min(1.0))
     }
 }
 
-/// Columns whose missing values are told, each column of the table once.
+/// Columns whose missing values are compared. Each column of the table appears once.
 fn lacking(recipe: &Recipe) -> impl Iterator<Item = usize> {
     Aspect::all(recipe).into_iter().filter_map(|aspect| match aspect {
         Aspect::Missing(j) => Some(j),
@@ -143,14 +144,15 @@ pub(super) fn difference(counts: [f64; 2], totals: [f64; 2]) -> ([f64; 2], f64) 
     (shares, z)
 }
 
-/// Twice the probability of so few, or so many, of n coins, each of which falls with this probability.
+/// The two-sided p-value of `few` successes in `n` trials with success probability `share`: twice
+/// the tail probability.
 fn binomial(few: f64, n: f64, share: f64) -> f64 {
     let log = |k: f64| {
         libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
             + k * share.ln()
             + (n - k) * (1.0 - share).ln()
     };
-    // The tail of fewer rows of the larger sample, or of more of the smaller one: its terms fall fast.
+    // Sums the tail from the observed count away from the mean, because its terms decrease quickly.
     let (mut at, step) = if few <= n * share { (few, -1.0) } else { (few, 1.0) };
     let mut total = 0.0;
     while (0.0..=n).contains(&at) {
@@ -164,7 +166,8 @@ fn binomial(few: f64, n: f64, share: f64) -> f64 {
     (2.0 * total).min(1.0)
 }
 
-/// The p-value of counts in A and B, small ones taken together; `None` where that leaves nothing to compare.
+/// The p-value of counts in A and B, with small ones pooled; `None` if fewer than two groups
+/// remain.
 fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
     let share = totals[0] / (totals[0] + totals[1]);
     let Pooled { mut groups, rest } = Pooled::new(counts, totals);
@@ -197,7 +200,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// 2,000 trials on equal distributions: at 5 % the share of false alarms has the standard deviation 0.5 %.
+    /// 2,000 trials on equal distributions: at level 5 %, the standard deviation of the rate of
+    /// false alarms is 0.5 %.
     #[test]
     fn false_alarms_are_as_rare_as_they_should_be() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -224,14 +228,15 @@ mod tests {
         assert_eq!(chi_squared(&[[3.0, 2.0], [2.0, 4.0]], [1000.0, 1000.0]), None);
         let p = chi_squared(&[[300.0, 200.0], [690.0, 790.0], [2.0, 1.0], [8.0, 9.0]], [1000.0; 2]);
         assert!(p.unwrap() < 1e-5);
-        // Nothing is missing among 50,000 rows, and nearly all of 400 others: few are expected of them, and many are there.
+        // No values are missing among 50,000 rows, and nearly all are missing among 400 others: few
+        // rows were expected there, and many are present.
         let p = chi_squared(&[[0.0, 360.0], [50_000.0, 40.0]], [50_000.0, 400.0]);
         assert!(p.unwrap() < 1e-9, "{p:?}");
         let p = chi_squared(&[[0.0, 400.0], [50_000.0, 0.0]], [50_000.0, 400.0]);
         assert!(p.unwrap() < 1e-9, "{p:?}");
-        // 3 of 10 coins or fewer: 176 of 1,024.
+        // At most 3 heads of 10 coins: 176 of 1,024 outcomes.
         assert!((binomial(3.0, 10.0, 0.5) - 2.0 * 176.0 / 1024.0).abs() < 1e-12);
-        // Of two groups χ² is the square of the difference in standard errors.
+        // For two groups, χ² is the squared difference in standard errors.
         let (counts, totals) = ([[30.0, 55.0], [70.0, 145.0]], [100.0, 200.0]);
         let z = difference(counts[0], totals).1;
         assert!(

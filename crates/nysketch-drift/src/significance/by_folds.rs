@@ -1,16 +1,19 @@
-//! The test for rows that come in clusters, as those of a user do, or that have weights: by the folds of both sketches.
+//! The test for weighted rows and for rows that are dependent within a key, such as a user: based
+//! on the folds of both sketches.
 //!
-//! Rows of one cluster are in one fold, so folds are independent where rows are not. Each fold adds its part to every
-//! difference between A and B,
+//! All rows of a key are in one fold, so folds are independent even if rows are not. Each fold
+//! contributes to every difference between A and B,
 //!
 //! ```text
 //! d_f = (a_f − n_Af·p)/n_A − (b_f − n_Bf·p)/n_B ,   Σ_f d_f = a/n_A − b/n_B
 //! ```
 //!
-//! for the rows a_f, b_f of fold f in a cell and p its share in both. If nothing changed, d_f is as likely to have either sign, also where the same
-//! users are in A and in B. So the differences Σ_f ±d_f with random signs are their null distribution, and all statistics are
-//! quadratic forms of the signs: χ² of the cells, their discrepancy at every bandwidth, χ² of levels and missing values,
-//! and the differences of means, the largest and all together. F folds have 2^(F−1) sets of signs, so the p-value cannot be below 2^(1−F).
+//! where a_f and b_f are the rows of fold f in a cell and p is the cell's share in both samples. If
+//! nothing changed, d_f is equally likely to have either sign, even if the same users are in A and
+//! in B. The sums Σ_f ±d_f with random signs therefore give the null distribution. All statistics
+//! are quadratic forms of the signs: χ² of the cells, their discrepancy at every bandwidth, χ² of
+//! levels and of missing values, and the largest and the sum of the squared differences of means. F
+//! folds have 2^(F−1) sets of signs, so the p-value cannot be below 2^(1−F).
 
 use crate::differences::cells::PairedCells;
 use crate::differences::params::DriftParams;
@@ -25,24 +28,25 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
 
-/// What folds say.
+/// Result of the test by folds.
 pub struct ByFolds {
     pub p_value: f64,
-    /// The least p-value that so many folds can show.
+    /// The smallest p-value possible with this number of folds.
     pub least_p_value: f64,
-    /// Degrees of freedom of what is estimated from folds.
+    /// Degrees of freedom of estimates from folds.
     pub freedom: usize,
-    /// Variance of the cells' shares over that of independent rows.
+    /// Variance of the cells' shares relative to that of independent rows.
     pub widening: f64,
-    /// Mean of B less that of A of each column, in standard errors as folds show them.
+    /// Difference of the means, B minus A, of each column, in standard errors estimated from folds.
     pub z: Vec<f64>,
 }
 
-/// The rows of each fold of A and B.
+/// The sums of each fold of A and B.
 type Sides<'a> = [&'a [Sums]; 2];
 
 impl ByFolds {
-    /// `None` where not both sketches have folds, dealt alike, with rows in two of them at least.
+    /// Tests two sketches. `None` unless both have folds with the same rule, and at least two folds
+    /// have rows.
     pub fn of<'a>(
         sketches: [&Sketch; 2],
         cells: &PairedCells<'_>,
@@ -65,7 +69,7 @@ impl ByFolds {
         let size = (cells.counts.len() as f64).powi(2);
         let rungs = plan.bandwidths.len();
         let work = Work::default().and(2.0 * size * (a.len() * rungs) as f64, 8.0 * size);
-        // Without the discrepancy where kernel matrices are too large: χ² and means are left.
+        // If the kernel matrices are too large, the discrepancy is omitted; χ² and means remain.
         for rung in 0..if work.is_small() { rungs } else { 0 } {
             let gram = gram(rung);
             let products = gram.times_each(&counts);
@@ -91,12 +95,12 @@ impl ByFolds {
 
 struct Parts<'a> {
     sides: Sides<'a>,
-    /// Those that have rows.
+    /// The folds with rows.
     folds: &'a [usize],
 }
 
 impl Parts<'_> {
-    /// The part of each fold in the differences of shares.
+    /// The contribution of each fold to the differences of shares.
     fn differences(&self, size: usize, count: impl Fn(&Sums, usize) -> f64) -> Vec<Vec<f64>> {
         let rows = |sums: &Sums| sums[Sum::Rows][0] as f64;
         let totals = self.sides.map(|side| side.iter().map(rows).sum::<f64>());
@@ -113,7 +117,7 @@ impl Parts<'_> {
         self.folds.iter().map(each).collect()
     }
 
-    /// χ² of levels and of missing values, where there are some.
+    /// χ² of levels and of missing values, if the plan has any.
     fn other_shares(&self, plan: &Plan) -> Vec<Matrix> {
         let mut forms = Vec::new();
         for (sum, size) in [(Sum::CellLevels, plan.recipe.levels()), (Sum::CellAbsent, plan.dims())]
@@ -132,7 +136,7 @@ impl Parts<'_> {
         forms
     }
 
-    /// The part of each fold in the difference of each column's mean: for every column, those of the folds.
+    /// The contribution of each fold to the difference of means, column by column.
     fn means(&self, plan: &Plan, both: &Sums) -> Vec<Vec<f64>> {
         let (d, m) = (plan.dims(), both[Sum::CellRows].len());
         let column = |k: usize| {
@@ -156,7 +160,7 @@ fn form(parts: &[Vec<f64>], value: impl Fn(usize, usize) -> f64) -> Matrix {
     Matrix::from_fn(parts.len(), parts.len(), value)
 }
 
-/// χ² of differences of shares, what has too few rows taken together.
+/// χ² of differences of shares, with small cells pooled.
 fn chi_squared(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2]) -> Matrix {
     let share = totals[0] / (totals[0] + totals[1]);
     let weights = |[a, b]: &[f64; 2]| match a + b > 0.0 && !is_small(a + b, share) {
@@ -183,7 +187,8 @@ fn deviation(parts: &[f64]) -> f64 {
     (count / (count - 1.0) * parts.iter().map(|d| (d - mean).powi(2)).sum::<f64>()).sqrt()
 }
 
-/// Variance of the cells' differences over that of independent rows, which have at least that where they are not weighted.
+/// Variance of the cells' differences relative to that of independent rows, at least 1 if rows are
+/// not weighted.
 fn widening(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2], plan: &Plan) -> f64 {
     let noise = 1.0 / totals[0] + 1.0 / totals[1];
     let share = |[a, b]: &[f64; 2]| (a + b) / (totals[0] + totals[1]);
@@ -194,12 +199,14 @@ fn widening(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2], plan: &Pl
     if plan.weighting.is_some() { ratio } else { ratio.max(1.0) }
 }
 
-/// All forms and means at once, with the signs as they are and then at random.
+/// The p-value of all forms and means together: the statistics with the observed signs, compared
+/// with those of random signs.
 fn p_value(forms: &[Matrix], means: &[Vec<f64>], params: &DriftParams) -> f64 {
     let folds = forms[0].nrows();
     let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
     let mut statistics: Vec<Vec<f64>> = vec![Vec::new(); forms.len() + 2];
-    // All sets of signs, where they are no more than the draws; either sign of all of them is the same.
+    // All sets of signs are used if there are no more of them than draws. Flipping all signs
+    // changes nothing, so half of the sets suffice.
     let sets = (folds <= 20).then(|| 1usize << (folds - 1)).filter(|n| *n <= params.draws + 1);
     let squares: Vec<f64> = means.iter().map(|d| dot(d, d)).collect();
     for draw in 0..sets.unwrap_or(params.draws + 1) as u64 {

@@ -1,20 +1,25 @@
-//! The test: whether the cells of both samples may come from one distribution.
+//! The test of whether the cells of both samples come from one distribution.
 //!
-//! If they do, each of the N_j rows of a cell is in A with probability f = n_A/(n_A + n_B). Statistics:
+//! Under the null hypothesis, each of the N_j rows of a cell is in A with probability f =
+//! n_A/(n_A + n_B). The statistics are:
 //!
-//! * χ² of the counts, cells with less than 5 rows expected in either sample pooled, and its largest term;
-//! * for each bandwidth the discrepancy of the cells, δᵀKδ, where δ_j is the difference of the cell's shares and K the
-//!   kernel matrix of the landmarks;
-//! * the differences of the columns' means in standard errors, far cells counted less where tails are heavy (`shift.rs`): the
-//!   largest, and the sum of squares;
-//! * Σ_jk z²_jk of the differences of the cells' means, in standard errors of the column in the cell.
+//! * χ² of the counts, with cells of fewer than 5 expected rows in either sample pooled, and its
+//!   largest term;
+//! * for each bandwidth, the discrepancy of the cells, δᵀKδ, where δ_j is the difference of the
+//!   cell's shares and K is the kernel matrix of the landmarks;
+//! * the differences of the columns' means in standard errors, with less weight on distant cells if
+//!   tails are heavy (`shift.rs`): the largest, and the sum of squares;
+//! * Σ_jk z²_jk of the differences of the cells' means, in standard errors of the column in the
+//!   cell.
 //!
-//! Their joint null distribution is drawn: counts as Binomial(N_j, f), what happens within cells, which is independent of
-//! the counts, as normal numbers with the columns' correlation within cells. The least of the statistics' p-values is
-//! ranked among those of the draws: one p-value for all of them.
+//! Their joint null distribution is sampled: counts as Binomial(N_j, f), and differences within
+//! cells, which are independent of the counts, as normal variables with the columns' correlation
+//! within cells. The smallest p-value of the statistics is ranked among the smallest p-values of
+//! the draws, which gives one p-value for all statistics.
 //!
-//! Draws end early where the answer is clear: at the first hundred where twenty of them are as extreme as what is seen, and
-//! before the first where χ² is beyond anything that they could show.
+//! Sampling stops early if the answer is clear: after the first hundred draws if at least twenty of
+//! them are as extreme as the observation, and before the first draw if χ² is larger than any draw
+//! could be.
 
 use crate::differences::cells::PairedCells;
 use crate::differences::correlation::{Correlation, correlation_within};
@@ -30,17 +35,19 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Binomial, ChiSquared, Distribution};
 
-/// Rows of either sample from which on the mean of a cell is looked at.
+/// Smallest number of rows in each sample for which the mean of a cell is tested.
 const LEAST_ROWS: i128 = 10;
-/// Draws after which it is asked whether the answer is clear, and how many must then be as extreme.
+/// Number of draws after which sampling may stop, and the p-value from which it stops.
 const FIRST_DRAWS: usize = 99;
 const CLEAR: f64 = 0.2;
-/// χ² as a normal number, and its largest term as a square of one, beyond which no draw is made: draws go so far less than once
-/// in 10⁹ tests, also in 10⁴ cells with five rows expected.
+/// Limits above which no draws are made: for χ² transformed to a normal variable, and for its
+/// largest term as a squared normal variable. A draw exceeds them less than once in 10⁹ tests, even
+/// with 10⁴ cells of five expected rows.
 const BEYOND: f64 = 7.0;
 const LARGEST: f64 = 12.0 * 12.0;
 
-/// The p-value of the module's head, for rows of A and B in the cells (`cells.rs` says which); `gram` are the kernel matrices of the landmarks, one for each bandwidth.
+/// The p-value of all statistics of this module, for given numbers of rows of A and B in the cells
+/// (see `cells.rs`). `gram` returns the kernel matrix of the landmarks at a bandwidth.
 pub fn p_value<'a>(
     cells: &PairedCells<'_>,
     counts: &[[f64; 2]],
@@ -69,7 +76,7 @@ pub fn p_value<'a>(
     let mut statistics: Vec<Vec<f64>> = Vec::new();
     let mut drawn = 0;
     loop {
-        // Counts of A in every cell: the sample's, then draws.
+        // Counts of A in every cell: the observed counts, then the draws.
         let more = if drawn == 0 { FIRST_DRAWS.min(params.draws) } else { params.draws - drawn };
         let mut counts = if drawn == 0 { vec![observed.clone()] } else { Vec::new() };
         for _ in 0..more {
@@ -102,7 +109,7 @@ pub fn p_value<'a>(
     }
 }
 
-/// Share of A less that of B of each cell, from counts of A among pooled counts.
+/// Share of A minus share of B in each cell, from the counts of A and the pooled counts.
 fn difference(a: &[f64], pooled: &[f64]) -> Vec<f64> {
     let na: f64 = a.iter().sum::<f64>().max(1.0);
     let nb = (pooled.iter().sum::<f64>() - na).max(1.0);
@@ -114,18 +121,18 @@ fn select(matrix: &Matrix, cells: &[usize]) -> Matrix {
     Matrix::from_fn(cells.len(), cells.len(), |i, j| matrix.get(cells[i], cells[j]))
 }
 
-/// Σ z² of the differences of the cells' means, less its expectation, and its null distribution.
+/// Σ z² of the differences of the cells' means, minus its expectation, and its null distribution.
 struct Within {
     observed: f64,
     terms: f64,
     eigenvalues: Vec<f64>,
-    /// How much wider sums over cells are than those of normal variables.
+    /// Standard deviation of sums over cells, relative to that of normal variables.
     wider: f64,
     each: ChiSquared<f64>,
 }
 
 impl Within {
-    /// `None` where no cell has rows enough.
+    /// `None` if no cell has enough rows.
     fn new(
         paired: &PairedCells<'_>,
         plan: &Plan,
@@ -133,7 +140,7 @@ impl Within {
     ) -> Result<Option<Self>> {
         let d = plan.dims();
         let (a, b) = (paired.a, paired.b);
-        // Σ z² less its expectation, and the number of terms, of each cell.
+        // Σ z² minus its expectation, and the number of terms, of each cell.
         let mut cells: Vec<(f64, f64)> = Vec::new();
         for j in 0..paired.counts.len() {
             let (na, nb) = (a[Sum::CellRows][j], b[Sum::CellRows][j]);
@@ -152,7 +159,7 @@ impl Within {
                     let (na, nb, at) = (na as f64, nb as f64, j * d + k);
                     let change = a[Sum::CellSum][at] as f64 / na - b[Sum::CellSum][at] as f64 / nb;
                     let z2 = change * change / (variance * (1.0 / na + 1.0 / nb));
-                    // The mean of a squared t of so many degrees of freedom is 1 after this.
+                    // This factor makes the mean of a squared t variable 1.
                     excess += z2 * (freedom - 2.0) / freedom - 1.0;
                     terms += 1.0;
                 }
@@ -166,12 +173,13 @@ impl Within {
         }
         let count = cells.len() as f64;
         let terms: f64 = cells.iter().map(|c| c.1).sum();
-        // Columns that are constant in a cell count there for nothing.
+        // Columns that are constant in a cell do not contribute there.
         let scale = terms / count / correlation.eigenvalues.iter().sum::<f64>();
         let eigenvalues: Vec<f64> = correlation.eigenvalues.iter().map(|l| l * scale).collect();
         let total: f64 = cells.iter().map(|c| c.0).sum();
-        // Sums over a cell of skewed or rare values, as in columns of zeros and ones, vary more than those of
-        // normal variables. So they are taken to where they are seen to, beyond chance.
+        // Sums over a cell of skewed or rare values, such as columns of zeros and ones, vary more
+        // than those of normal variables. The null distribution is widened to match if the excess
+        // is larger than chance.
         let variance = |mean: f64| cells.iter().map(|c| (c.0 - mean).powi(2)).sum::<f64>() / count;
         let normal = 2.0 * dot(&eigenvalues, &eigenvalues);
         let freedom = 2.0 * (terms / count).powi(2) / normal;
@@ -182,7 +190,7 @@ impl Within {
         Ok(Some(Within { observed: total, terms, eigenvalues, wider, each }))
     }
 
-    /// Draws, after what is seen where that is asked for.
+    /// Draws of the statistic, preceded by the observed value if `with_observed`.
     fn statistic(&self, draws: usize, with_observed: bool, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let mut statistic = if with_observed { vec![self.observed] } else { Vec::new() };
         for _ in 0..draws {
@@ -193,7 +201,7 @@ impl Within {
     }
 }
 
-/// There are draws for all counts that occur.
+/// The error of a failed distribution. It does not occur for valid counts.
 fn no_null(size: usize) -> Error {
     Error::NoConvergence { what: "the null distribution", size }
 }
@@ -206,7 +214,7 @@ struct ChiSquare {
 }
 
 impl ChiSquare {
-    /// Whether no draw could come near, by the approximation of Wilson and Hilferty.
+    /// Whether no draw could be as large, by the approximation of Wilson and Hilferty.
     fn is_beyond_draws(&self) -> bool {
         let freedom = (self.terms - 1.0).max(1.0);
         let width = 2.0 / (9.0 * freedom);
@@ -215,9 +223,10 @@ impl ChiSquare {
     }
 }
 
-/// χ² of the counts of A among pooled counts, small cells taken together.
+/// χ² of the counts of A among the pooled counts, with small cells pooled.
 fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> ChiSquare {
-    // Pooling goes by the expected share, terms by the share of these counts, whose total varies.
+    // Cells are pooled by the expected share. The terms use the share of these counts, whose total
+    // varies.
     let own = a.iter().sum::<f64>() / pooled.iter().sum::<f64>();
     let own = if own > 0.0 && own < 1.0 { own } else { share };
     let term = |a: f64, n: f64| (a - n * own).powi(2) / (n * own * (1.0 - own));
@@ -241,9 +250,10 @@ fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> ChiSquare {
     sum
 }
 
-/// The least p-value of several statistics and of the sum of their logarithms, which sees what shows a little in many; ranked among
-/// those of the draws. Of equal ones, the one with the largest statistic in standard deviations is the more extreme. The
-/// first value of each statistic is the one observed.
+/// Ranks the smallest p-value of several statistics among those of the draws. The sum of the
+/// logarithms of the p-values counts as a further statistic, which detects small effects in many
+/// statistics. Ties are broken by the largest statistic in standard deviations. The first value of
+/// each statistic is the observed one.
 pub(super) fn joint_p_value(statistics: &[Vec<f64>]) -> f64 {
     let count = statistics[0].len();
     let mut extreme = Extreme(vec![(usize::MAX, f64::NEG_INFINITY); count]);
@@ -258,11 +268,11 @@ pub(super) fn joint_p_value(statistics: &[Vec<f64>]) -> f64 {
     extreme.0.iter().filter(as_extreme).count() as f64 / count as f64
 }
 
-/// The least rank of each draw over the statistics so far, and its largest deviation.
+/// The smallest rank of each draw over the statistics so far, and its largest deviation.
 struct Extreme(Vec<(usize, f64)>);
 
 impl Extreme {
-    /// The rank of each value: how many are at least as large, itself counted.
+    /// The rank of each value: the number of values at least as large, itself included.
     fn add(&mut self, values: &[f64]) -> Vec<usize> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

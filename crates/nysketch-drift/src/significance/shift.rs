@@ -1,17 +1,20 @@
-//! How the bulk of the rows moved along each column.
+//! The shift of the bulk of the rows along each column.
 //!
 //! ```text
 //! T_k = (mean_B φ_k − mean_A φ_k) / √((1/n_A + 1/n_B) Var φ_k)
 //! ```
 //!
-//! φ_k is x_k itself unless the column has heavy tails, where far cells would hold most of the variance and hide what the others
-//! show. There it is w_jk (x_k − c_k) for x in cell j. The weights are those of a Student distribution whose centre c_k and scale are fitted to
-//! both samples together (`Weighed::of`), so that a cell counts the less the farther out its rows are. In cells of few rows x_k is
-//! the mean of the cell. Means and variances of φ_k are exact: they need the sums of cells alone.
+//! φ_k is x_k itself unless the column has heavy tails, where distant cells would dominate the
+//! variance and hide changes in the others. For heavy tails it is w_jk (x_k − c_k) for x in cell j.
+//! The weights are those of a Student distribution whose centre c_k and scale are fitted to both
+//! samples together (`Weighed::of`), so that distant cells get small weights. In cells of few rows,
+//! x_k is the mean of the cell. Means and variances of φ_k are exact and need only the sums of
+//! cells.
 //!
-//! Landmarks are rows, and with heavy tails the far ones (`cells.rs`). The plain mean of a sample does not ask which of its rows were
-//! chosen. Weights do, since a row has that of the landmark it is nearest to: counts are then those of the dealing, and within
-//! a cell of many rows the landmark hardly counts.
+//! Landmarks are rows, and with heavy tails they are mostly distant ones (`cells.rs`). The plain
+//! mean of a sample does not depend on which of its rows became landmarks. Weighted means do,
+//! because a row gets the weight of its cell. They therefore use the counts for the assumed origin
+//! of the landmarks. Within a cell of many rows, the landmark barely matters.
 
 use crate::differences::cells::PairedCells;
 use crate::differences::correlation::Correlation;
@@ -20,37 +23,39 @@ use nysketch_core::plan::Plan;
 use nysketch_core::sums::Sum;
 use rand_chacha::ChaCha8Rng;
 
-/// Fourth moment over the square of the second, cells taken as points, from which on tails are heavy: a normal distribution
-/// has 3, Laplace's 6.
+/// Kurtosis, with cells taken as points, above which tails are heavy: a normal distribution has 3,
+/// a Laplace distribution has 6.
 const HEAVY: f64 = 6.0;
-/// Degrees of freedom of the Student distribution, turns of EM that fit it, and the least share of its squared scale in the
-/// variance.
+/// Degrees of freedom of the Student distribution, number of EM steps that fit it, and lower limit
+/// of its squared scale relative to the variance.
 const FREEDOM: f64 = 2.0;
 const TURNS: usize = 30;
 const NARROWEST: f64 = 1e-3;
-/// Rows of a cell, of both samples, from which on its own mean is looked at where tails are heavy. With 10 there were 14 %
-/// false alarms on skewed columns with 12 rows of A per landmark, with 40 there are 5 %.
+/// Smallest number of rows in a cell, of both samples, for which its own mean is used if tails are
+/// heavy. With a limit of 10, skewed columns with 12 rows of A per landmark gave 14 % false alarms;
+/// with 40, they give 5 %.
 const LEAST_ROWS: f64 = 40.0;
 
-/// The statistics of all columns that every row has.
+/// The statistics of all columns without missing values.
 pub(super) struct Shift {
     columns: Vec<Column>,
 }
 
 struct Column {
-    /// Which column.
+    /// Index of the column.
     at: usize,
-    /// T as it is seen, as far as it happens within cells, and as far as counts make it: `None` where those of the dealing do.
+    /// The observed T: its part from within cells, and its part from counts. The latter is `None`
+    /// if it depends on the assumed origin of the landmarks.
     seen_within: f64,
     seen_counts: Option<f64>,
-    /// Mean of φ in each cell, less that of all rows, in standard errors of T.
+    /// Mean of φ in each cell minus that of all rows, in standard errors of T.
     levels: Vec<f64>,
-    /// Deviation of what happens within cells, in the same unit.
+    /// Standard deviation of the part from within cells, in the same unit.
     within: f64,
 }
 
 impl Shift {
-    /// Of all cells that have rows.
+    /// The statistics of all non-empty cells.
     pub fn new(cells: &PairedCells<'_>, plan: &Plan) -> Self {
         let used: Vec<usize> =
             (0..cells.counts.len()).filter(|cell| cells.rows(*cell) > 0.0).collect();
@@ -58,8 +63,9 @@ impl Shift {
         Shift { columns }
     }
 
-    /// The largest T² and the sum of all: for these differences of shares (A less B) of some cells, with what happens within
-    /// cells drawn; in place of the first what is seen, where that is asked for.
+    /// The largest T² and the sum of all T², for given differences of shares (A minus B) of the
+    /// used cells and random differences within cells. If `with_observed`, the first entry uses the
+    /// observed values.
     pub fn statistics(
         &self,
         used: &[usize],
@@ -89,7 +95,7 @@ impl Shift {
         vec![largest, total]
     }
 
-    /// Normal numbers with the columns' correlation within cells.
+    /// Normal variables with the columns' correlation within cells.
     fn draw_within(&self, correlation: &Correlation, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let independent: Vec<f64> =
             correlation.eigenvalues.iter().map(|l| l.sqrt() * normal(rng)).collect();
@@ -106,7 +112,7 @@ impl Shift {
 }
 
 impl Column {
-    /// `None` where rows lack it or it does not vary.
+    /// `None` if the column has missing values or does not vary.
     fn new(cells: &PairedCells<'_>, k: usize, used: &[usize]) -> Option<Self> {
         let d = cells.both[Sum::CellSum].len() / cells.counts.len();
         if used.iter().any(|j| cells.both.present(*j, k) != cells.both[Sum::CellRows][*j]) {
@@ -131,7 +137,7 @@ impl Column {
         }
         let mut levels = vec![0.0; cells.counts.len()];
         used.iter().zip(&values).for_each(|(j, v)| levels[*j] = (v - centre) / error);
-        // How far the sum of the rows of a sample is from what the means of their cells would give.
+        // The part of a sample's mean of φ that is not explained by the means of the cells.
         let beside = |side: usize| -> f64 {
             let sums = [cells.a, cells.b][side];
             let of = |(i, j): (usize, &usize)| {
@@ -153,12 +159,12 @@ impl Column {
         })
     }
 
-    /// T as it is seen, with the differences of shares of a dealing.
+    /// The observed T, with the differences of shares for one origin of the landmarks.
     fn seen(&self, used: &[usize], difference: &[f64]) -> f64 {
         self.seen_within + self.seen_counts.unwrap_or_else(|| self.of(used, difference))
     }
 
-    /// T of differences of the shares of some cells, as far as counts make it.
+    /// The part of T from counts, for given differences of shares of the used cells.
     fn of(&self, used: &[usize], difference: &[f64]) -> f64 {
         used.iter().zip(difference).map(|(j, d)| self.levels[*j] * d).sum()
     }
@@ -166,7 +172,7 @@ impl Column {
 
 /// φ of a column.
 struct Weighed {
-    /// Its mean in each cell, and how much it changes with the values of the cell's rows.
+    /// Mean of φ in each cell, and its slope with respect to the values of the cell's rows.
     values: Vec<f64>,
     slopes: Vec<f64>,
     /// Whether tails are heavy.
@@ -174,7 +180,8 @@ struct Weighed {
 }
 
 impl Weighed {
-    /// Weights are those of EM for a Student distribution, `w_j = (ν + 1)/(ν + E_j (x − c)²/s²)`.
+    /// Computes the weights by EM for a Student distribution, `w_j = (ν + 1)/(ν + E_j (x −
+    /// c)²/s²)`.
     fn of(means: &[f64], variances: &[f64], rows: &[f64]) -> Self {
         let total: f64 = rows.iter().sum();
         let average = |weights: &[f64], value: &dyn Fn(usize) -> f64| -> f64 {
@@ -214,12 +221,13 @@ mod tests {
         let plain = Weighed::of(&means, &variances, &rows);
         assert!(!plain.heavy);
         assert_eq!((plain.values, plain.slopes), (means.clone(), vec![1.0; 21]));
-        // One cell of few rows a hundred times as far out.
+        // One cell of few rows, a hundred times as far from the centre.
         let (means, variances) = ([&means[..], &[1000.0]].concat(), vec![0.1; 22]);
         let heavy = Weighed::of(&means, &variances, &[&rows[..], &[10.0]].concat());
         assert!(heavy.heavy);
         assert_eq!(heavy.slopes[21], 0.0, "few rows");
-        // A row far out counts like one near the border of the others: with the plain mean 100 times as much.
+        // A distant row has about the effect of a row at the edge of the others; on the plain mean,
+        // it would have 100 times that effect.
         assert!(heavy.values[21].abs() < heavy.values[20].abs(), "{:?}", heavy.values);
         assert!(heavy.slopes[10] > 2.0 * heavy.slopes[20], "{:?}", heavy.slopes);
     }

@@ -1,7 +1,7 @@
-//! Many tests at once: the false-discovery rate of Benjamini and Hochberg (1995).
+//! Multiple tests: the false-discovery rate of Benjamini and Hochberg (1995).
 
-/// q-values: the least rate of false discoveries at which each test would be among the discoveries,
-/// `q_(i) = min_{j ≥ i} p_(j)·n/j` of the p-values in rising order.
+/// Computes q-values: the smallest false-discovery rate at which each test is a discovery, `q_(i) =
+/// min_{j ≥ i} p_(j)·n/j` for p-values in ascending order.
 ///
 /// ```
 /// let q = nysketch::drift::q_values(&[0.01, 0.9, 0.02]);
@@ -27,7 +27,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// The procedure as it is written down: the largest i with p_(i) ≤ i/n · rate, and all up to it.
+    /// The procedure as published: finds the largest i with p_(i) ≤ i/n · rate, and reports all
+    /// tests up to it.
     fn discoveries(p: &[f64], rate: f64) -> Vec<bool> {
         let mut sorted = p.to_vec();
         sorted.sort_by(f64::total_cmp);

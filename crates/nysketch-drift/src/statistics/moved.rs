@@ -1,21 +1,24 @@
-//! How much changed: the share of the rows that would have to move to another cell to turn one sample into the other.
+//! The size of a change: the share of the rows that would have to move to another cell to turn one
+//! sample into the other.
 //!
 //! ```text
 //! TV = ½ Σ_j |δ_j| ,   δ_j = p_j(B) − p_j(A)
 //! ```
 //!
-//! is the total variation over the cells, those with less than 5 rows expected in either sample taken as one. With the shares
-//! seen in its place it is too large, since noise moves rows too: by ½ Σ_j s_j √(2/π) where nothing changed, s_j² =
-//! p_j(1 − p_j)(1/n_A + 1/n_B). So each δ_j/s_j is taken as a normal number of variance 1 around an effect from a mixture of
-//! normal distributions of several widths, zero among them, whose weights are found by EM (adaptive shrinkage, Stephens
-//! 2017), and the mean of |effect| given what is seen takes the place of |δ_j|.
+//! is the total variation over the cells, where cells with fewer than 5 expected rows in either
+//! sample are pooled. The observed shares overestimate it, because noise moves rows too: by ½ Σ_j
+//! s_j √(2/π) if nothing changed, where s_j² = p_j(1 − p_j)(1/n_A + 1/n_B). Each δ_j/s_j is
+//! therefore modelled as a normal variable of variance 1 around an effect. The prior of the effects
+//! is a mixture of zero and of normal distributions of several widths, whose weights are fitted by
+//! EM (adaptive shrinkage, Stephens 2017). The posterior mean of |effect| replaces |δ_j|.
 //!
-//! Levels and missing values may change within cells, so that each category and each column that rows lack is looked at in the same way, and
-//! the most that one of them says counts.
+//! Levels and missing values may change within cells. Each category and each column with missing
+//! values is therefore estimated in the same way, and the largest estimate is reported.
 //!
-//! The interval rests on no such prior. Noise adds to TV at least nothing and at most the amount above, which gives the low end
-//! and one bound for the high end; the other is ½√χ² (Cauchy and Schwarz), with χ² = Σ_j δ_j²/p_j estimated without
-//! bias. The interval is therefore somewhat wider than it had to be.
+//! The interval does not depend on the prior. Noise increases the observed TV by at least zero and
+//! at most the amount above. This gives the lower end and one bound for the upper end. The other
+//! bound is ½√χ² (by the Cauchy–Schwarz inequality), with an unbiased estimate of χ² = Σ_j
+//! δ_j²/p_j. The interval is therefore somewhat conservative.
 
 use crate::statistics::pooled::Pooled;
 use crate::statistics::tail::{normal_beyond, normal_quantile};
@@ -23,46 +26,47 @@ use nysketch_core::numeric::student;
 use serde::Serialize;
 use std::f64::consts::{FRAC_2_PI, PI};
 
-/// The share of rows that moved, with its interval.
+/// The share of moved rows, with a confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Moved {
     /// The estimate.
     pub share: f64,
-    /// Low end of the interval of confidence 1 − level.
+    /// Lower end of the interval with confidence 1 − level.
     pub low: f64,
-    /// High end.
+    /// Upper end.
     pub high: f64,
 }
 
-/// How much shares vary by chance.
+/// The sampling noise of shares.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise {
-    /// Variance over that of independent rows.
+    /// Variance relative to that of independent rows.
     pub widening: f64,
-    /// Degrees of freedom with which that is known; none where rows are taken as independent.
+    /// Degrees of freedom of the variance; `None` if rows are assumed to be independent.
     pub freedom: Option<usize>,
 }
 
 impl Noise {
-    /// Of independent rows.
+    /// Noise of independent rows.
     pub const ROWS: Noise = Noise { widening: 1.0, freedom: None };
 }
 
-/// Whether a change is within what is tolerated.
+/// Comparison of a change with a tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No more than that moved, as far as cells can tell.
+    /// At most the tolerated share moved, as measured by cells.
     Same,
-    /// More than that moved.
+    /// More than the tolerated share moved.
     Changed,
-    /// The interval reaches over it.
+    /// The interval contains the tolerance.
     CannotTell,
 }
 
 impl Moved {
-    /// From the rows of A and B in each cell. `None` where there are not two cells with rows enough.
+    /// Estimates the share from the numbers of rows of A and B in each cell. `None` unless there
+    /// are two cells with enough rows.
     pub fn of(counts: &[[f64; 2]], totals: [f64; 2], noise: Noise, level: f64) -> Option<Moved> {
         let Noise { widening, freedom } = noise;
         let quantile = |beyond: f64| match freedom {
@@ -74,7 +78,8 @@ impl Moved {
             return None;
         }
         let noise = widening * (1.0 / totals[0] + 1.0 / totals[1]);
-        // Share in both, change and its standard error.
+        // For each cell: its share in both samples, its change, and the standard error of the
+        // change.
         let cells: Vec<(f64, f64, f64)> = pooled
             .all()
             .map(|[a, b]| {
@@ -84,12 +89,12 @@ impl Moved {
             })
             .collect();
         let seen = 0.5 * cells.iter().map(|(_, change, _)| change.abs()).sum::<f64>();
-        // TV is the change of one share: that of all cells that grew.
+        // TV is the change of a single share: that of all cells that grew.
         let grown: f64 = cells.iter().filter(|(_, d, _)| *d > 0.0).map(|(p, ..)| p).sum();
         let deviation = (grown * (1.0 - grown) * noise).max(0.0).sqrt();
         let most_bias = 0.5 * FRAC_2_PI.sqrt() * cells.iter().map(|(.., s)| s).sum::<f64>();
         let low = (seen - most_bias - quantile(0.5 * level) * deviation).clamp(0.0, 1.0);
-        // Either bound of the high end may fail, so each gets half of what may.
+        // Either bound of the upper end may fail, so each gets half of the error probability.
         let z = quantile(0.25 * level);
         let high = (seen + z * deviation).min(by_chi_squared(&cells, noise, z)).clamp(low, 1.0);
         let z = |(_, d, s): &(f64, f64, f64)| if *s > 0.0 { d / s } else { 0.0 };
@@ -98,7 +103,8 @@ impl Moved {
         Some(Moved { share: share.clamp(low, high), low, high })
     }
 
-    /// What holds whichever of the two is right: the smaller share, with an interval over both.
+    /// Combines results under two assumptions, one of which is true: the smaller share, with an
+    /// interval that covers both.
     pub fn and(self, other: Moved) -> Moved {
         Moved {
             share: self.share.min(other.share),
@@ -107,7 +113,8 @@ impl Moved {
         }
     }
 
-    /// Rows that change in other ways than their cell move too: at least as many as either says.
+    /// Combines two lower bounds on the change: rows that change without leaving their cell have
+    /// moved too.
     pub fn at_least(self, other: Moved) -> Moved {
         Moved {
             share: self.share.max(other.share),
@@ -116,7 +123,7 @@ impl Moved {
         }
     }
 
-    /// Whether no more than this share of the rows moved.
+    /// Compares the share of moved rows with a tolerance.
     pub fn verdict(&self, tolerance: f64) -> Verdict {
         if self.high <= tolerance {
             Verdict::Same
@@ -128,7 +135,8 @@ impl Moved {
     }
 }
 
-/// TV of two samples' rows in cells, less what it is where only noise moves rows: negative at times. 1 where either is empty.
+/// TV between the rows of two samples in cells, minus its expectation under noise alone, so it can
+/// be negative. 1 if either sample is empty.
 pub fn beyond_noise(a: &[f64], b: &[f64]) -> f64 {
     let (na, nb): (f64, f64) = (a.iter().sum(), b.iter().sum());
     if !(na > 0.0 && nb > 0.0) {
@@ -142,7 +150,8 @@ pub fn beyond_noise(a: &[f64], b: &[f64]) -> f64 {
     0.5 * a.iter().zip(b).map(cell).sum::<f64>()
 }
 
-/// An upper bound of TV: ½√u, where u solves `u = χ² + z √(2h²m + 4hu)`, the estimate of χ² having that deviation.
+/// An upper bound on TV: ½√u, where u solves `u = χ² + z √(2h²m + 4hu)`, and the root is the
+/// standard deviation of the estimate of χ².
 fn by_chi_squared(cells: &[(f64, f64, f64)], h: f64, z: f64) -> f64 {
     let estimate: f64 = cells.iter().map(|(p, d, s)| (d * d - s * s) / p).sum();
     let spread: f64 = cells.iter().map(|(p, ..)| (h * (1.0 - p)).powi(2)).sum();
@@ -152,14 +161,14 @@ fn by_chi_squared(cells: &[(f64, f64, f64)], h: f64, z: f64) -> f64 {
     0.5 * (half + root).max(0.0).sqrt()
 }
 
-/// The mean of each |effect|, given z = effect + a standard normal number.
+/// Posterior mean of each |effect|, for z = effect + a standard normal variable.
 fn effects(z: &[f64]) -> Vec<f64> {
     let largest = z.iter().fold(1.0, |m: f64, z| m.max(z.abs())).min(1e6);
     let mut widths = vec![0.0, 0.5];
     while widths[widths.len() - 1] < largest {
         widths.push(2.0 * widths[widths.len() - 1]);
     }
-    // Likelihoods, up to a factor of each z.
+    // Likelihoods, each up to a factor that depends on z.
     let likelihood = |z: f64| -> Vec<f64> {
         let log = |w: &f64| -0.5 * (z * z / (1.0 + w * w) + (1.0 + w * w).ln());
         let logs: Vec<f64> = widths.iter().map(log).collect();
@@ -188,10 +197,10 @@ fn effects(z: &[f64]) -> Vec<f64> {
     z.iter().zip(&likelihoods).map(mean).collect()
 }
 
-/// Steps of EM for the weights of the widths: they change by less than 1 % afterwards.
+/// Number of EM steps for the weights of the widths. Later steps change them by less than 1 %.
 const STEPS: usize = 40;
 
-/// The mean of the magnitude of a normal number.
+/// Mean of the absolute value of a normal variable.
 fn magnitude(mean: f64, variance: f64) -> f64 {
     if variance == 0.0 {
         return mean.abs();
@@ -214,7 +223,7 @@ mod tests {
         for (mean, variance) in [(0.0, 1.0), (0.7, 0.5), (-3.0, 0.9)] {
             let draws: f64 =
                 (0..100_000).map(|_| (mean + f64::sqrt(variance) * normal(&mut rng)).abs()).sum();
-            // The standard error of so many draws is 0.003.
+            // The standard error of this number of draws is 0.003.
             assert!((draws / 1e5 - magnitude(mean, variance)).abs() < 0.012);
         }
     }
@@ -225,7 +234,8 @@ mod tests {
         counts
     }
 
-    /// Shares of 100 cells between 0.3 % and 1.7 %, and of those the first `cells` grown at the cost of the others by `moved` in all.
+    /// Shares of 100 cells between 0.3 % and 1.7 %. The first `cells` grow by `moved` in total, at
+    /// the cost of the others.
     fn shares(cells: usize, moved: f64) -> Vec<f64> {
         let share = |j: usize| (1.0 + 0.7 * (j as f64).sin()) / 100.0;
         let total: f64 = (0..100).map(share).sum();
@@ -237,8 +247,9 @@ mod tests {
         (0..100).map(|j| share(j) / total * factor(j)).collect()
     }
 
-    /// Changes in few cells and in many, over 200 samples each: the interval holds the truth in 95 % and more (190
-    /// expected at least, a standard deviation of 3), and the estimate is nearer to it than the change that is seen.
+    /// Changes in few and in many cells, with 200 samples each: the interval contains the truth in
+    /// at least 95 % of the samples (at least 190 expected, standard deviation 3), and the estimate
+    /// is closer to the truth than the observed change.
     #[test]
     fn the_share_that_moved_is_found() {
         for (cells, moved) in [(0, 0.0), (3, 0.02), (50, 0.02), (20, 0.1), (50, 0.3)] {
@@ -255,14 +266,15 @@ mod tests {
                     - moved;
             }
             assert!(held >= 180, "{cells} {moved}: {held} of 200");
-            // Effects of the size of the noise are told up to a sixth.
+            // Effects of the size of the noise are estimated to within a sixth.
             let error = error / 200.0;
             assert!(error.abs() < 0.012 + moved / 6.0, "{cells} {moved}: {error}");
             assert!(moved > 0.05 || error.abs() < seen / 200.0, "{cells} {moved}: {error} {seen}");
         }
     }
 
-    /// Two cells, of which the change is one share: 95 % of 400 intervals at least (380, a standard deviation of 4).
+    /// With two cells, the change is that of one share. At least 95 % of 400 intervals contain the
+    /// truth (380, standard deviation 4).
     #[test]
     fn few_cells_have_intervals_too() {
         let held = |seed: u64| {

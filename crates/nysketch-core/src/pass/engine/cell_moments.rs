@@ -1,12 +1,14 @@
-//! Moments of the cells: Σq and Σq² of the rows nearest to each landmark, exactly.
+//! Exact moments of cells: Σq and Σq² of the rows nearest to each landmark.
 //!
-//! A quantised coordinate |q| ≤ 2⁴⁴, a whole number held in a double, is split as `q = h·2²² + l`, where
-//! h and l are whole, |h| ≤ 2²² and |l| ≤ 2²¹. The whole numbers q, h², hl and l² are below 2⁴⁵; added to
-//! [`WHOLE`] they stand in the low bits of a double, which are summed as a 64-bit integer for up to
-//! 2¹⁷ rows. Then the sums that have changed are folded into the 128-bit sums of the sketch.
+//! A quantised coordinate |q| ≤ 2⁴⁴, a whole number stored in a double, is split as `q = h·2²² + l`
+//! with whole h and l, |h| ≤ 2²² and |l| ≤ 2²¹. The whole numbers q, h², hl and l² are below 2⁴⁵.
+//! Adding [`WHOLE`] moves them to the low bits of a double, whose bits are summed as a 64-bit
+//! integer for up to 2¹⁷ rows. Then the changed sums are folded into the 128-bit sums of the
+//! sketch.
 //!
-//! Only cells that have had rows since then take memory, and so many of them that it stays below 32 MiB: where there
-//! are more cells, each has few rows, and finding them has taken much longer than folding does.
+//! Only cells with rows since the last fold use memory, and their number is limited so that memory
+//! stays below 32 MiB. With more cells than that, each cell has few rows, and the search for them
+//! takes much longer than folding.
 
 use crate::numeric::simd::Instructions;
 use crate::plan::frame::{PADDING, WHOLE};
@@ -15,41 +17,41 @@ use pulp::{Simd, WithSimd};
 
 /// Bits of the low part of a coordinate.
 pub const LOW_BITS: u32 = 22;
-/// Rows after which the sums must be folded.
+/// Number of rows after which the sums must be folded.
 const MAX_ROWS: usize = 1 << 17;
-/// Sums of a coordinate: Σq, Σh², Σhl, Σl².
+/// Number of sums per coordinate: Σq, Σh², Σhl, Σl².
 const KINDS: usize = 4;
 
-/// Most 64-bit sums: 32 MiB.
+/// Largest number of 64-bit sums: 32 MiB.
 const MAX_SUMS: usize = 1 << 22;
-/// The place of a cell that has none.
+/// The slot of a cell without rows since the last fold.
 const NOWHERE: u32 = u32::MAX;
 
-/// 64-bit sums of the rows since they were last folded.
+/// 64-bit sums of the rows since the last fold.
 #[derive(Debug, Clone)]
 pub struct CellMoments {
     instructions: Instructions,
     dims: usize,
-    /// Where each cell is among those that have rows.
+    /// Slot of each cell.
     places: Vec<u32>,
-    /// Cells that have rows, how many they have, and how many cells may have some.
+    /// Cells that have a slot, the number of rows in each, and the number of slots.
     touched: Vec<u32>,
     rows: Vec<u32>,
     most: usize,
-    /// `[place][kind][column]`, columns filled up to whole chunks; each row has added the bits of
+    /// `[slot][kind][column]`, with columns padded to whole chunks. Each row has added the bits of
     /// [`WHOLE`] as well.
     sums: Vec<u64>,
-    /// Rows of all cells.
+    /// Number of rows in all cells.
     all_rows: usize,
 }
 
 impl CellMoments {
-    /// No rows yet.
+    /// Sums without rows.
     pub fn new(cells: usize, dims: usize, instructions: Instructions) -> Self {
         Self::within(MAX_SUMS, cells, dims, instructions)
     }
 
-    /// The same in the memory of so many sums, or of one cell.
+    /// Sums without rows in a given amount of memory, but at least one slot.
     fn within(sums: usize, cells: usize, dims: usize, instructions: Instructions) -> Self {
         let each = KINDS * dims.next_multiple_of(PADDING);
         let most = (sums / each).clamp(1, cells);
@@ -65,8 +67,8 @@ impl CellMoments {
         }
     }
 
-    /// Adds rows of one weight, a row of `q` to each of `cells`; `q` has [`PADDING`] more values after
-    /// the last row.
+    /// Adds rows of one weight: row i of `q` to cell `cells[i]`. `q` has [`PADDING`] more values
+    /// after the last row.
     pub fn add(&mut self, q: &[f64], cells: &[u32], weight: i128, totals: &mut Sums) {
         if weight != 1 {
             return self.add_weighted(q, cells, weight, totals);
@@ -92,7 +94,7 @@ impl CellMoments {
         self.add_placed(&q[start * self.dims..], &cells[start..]);
     }
 
-    /// Adds rows whose cells have a place.
+    /// Adds rows whose cells have a slot.
     fn add_placed(&mut self, q: &[f64], cells: &[u32]) {
         self.all_rows += cells.len();
         let columns = self.dims.next_multiple_of(PADDING);
@@ -100,7 +102,7 @@ impl CellMoments {
         self.instructions.dispatch(Rows { dims: *dims, columns, q, cells, places, sums });
     }
 
-    /// A cell gets few rows of one weight, so they go to the 128-bit sums at once.
+    /// Adds weighted rows directly to the 128-bit sums, because a cell gets few rows of one weight.
     fn add_weighted(&self, q: &[f64], cells: &[u32], weight: i128, totals: &mut Sums) {
         let d = self.dims;
         let [rows, sums, squares] = totals.each_mut([Sum::CellRows, Sum::CellSum, Sum::CellSquare]);
@@ -117,7 +119,7 @@ impl CellMoments {
         }
     }
 
-    /// Moves the sums into those of the sketch.
+    /// Adds the sums to those of the sketch and clears them.
     pub fn fold(&mut self, totals: &mut Sums) {
         let d = self.dims;
         let columns = d.next_multiple_of(PADDING);
@@ -183,7 +185,7 @@ fn add<S: Simd>(simd: S, sum: &mut S::u64s, value: S::f64s) {
     *sum = simd.add_u64s(*sum, simd.transmute_u64s_f64s(value));
 }
 
-/// `h` and `l` with `q = h·2²² + l`, all of them whole numbers, |l| ≤ 2²¹.
+/// Splits `q = h·2²² + l` into whole numbers with |l| ≤ 2²¹.
 #[inline(always)]
 pub fn split<S: Simd>(simd: S, q: S::f64s) -> (S::f64s, S::f64s) {
     let whole = simd.splat_f64s(WHOLE);
@@ -202,7 +204,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// The same integers as 128-bit arithmetic, up to the largest coordinates.
+        /// The sums equal those of 128-bit arithmetic, up to the largest coordinates.
         #[test]
         fn matches_integer_products(
             d in 1usize..20,

@@ -1,4 +1,4 @@
-//! Where the pass runs, as users say it.
+//! The user's choice of the device for a pass.
 
 use super::kind::EngineKind;
 use crate::error::{Error, Result};
@@ -7,14 +7,15 @@ use crate::plan::devices::on_each;
 use nysketch_cuda::Device;
 use std::sync::Arc;
 
-/// Seconds of the vectorised engine from which on a GPU is started: opening one takes a second, and compiling for it a few.
+/// Time on the CPU above which starting a GPU pays, in seconds. Opening a GPU takes a second, and
+/// compiling for it a few seconds.
 const WORTH_STARTING: f64 = 10.0;
-/// Operations per second of a thread with vectors, about.
+/// Approximate operations per second of one vectorised thread.
 const OPERATIONS: f64 = 2e10;
-/// What a kernel value costs, in operations.
+/// Cost of a kernel value, in operations.
 const PER_KERNEL_VALUE: f64 = 10.0;
 
-/// Where the pass runs. The sums are the same everywhere.
+/// The device for a pass. All devices give the same sums.
 ///
 /// ```
 /// use nysketch_core::DeviceChoice;
@@ -24,17 +25,17 @@ const PER_KERNEL_VALUE: f64 = 10.0;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceChoice {
-    /// On the GPU, where there is one and the work is large enough to pay for starting it.
+    /// The GPU, if there is one and the work is large enough to justify starting it.
     #[default]
     Auto,
-    /// On this machine's processors.
+    /// The CPU.
     Cpu,
-    /// On the GPU of this number, from 0, or on all of them.
+    /// The GPU with this number, from 0, or all GPUs.
     Cuda(Option<usize>),
 }
 
 impl DeviceChoice {
-    /// The choice of a name: `auto`, `cpu`, `cuda` or `cuda:N`.
+    /// Parses `auto`, `cpu`, `cuda` or `cuda:N`.
     pub fn from_name(name: &str) -> Result<Self> {
         let known = match name {
             "auto" => Some(DeviceChoice::Auto),
@@ -50,10 +51,11 @@ impl DeviceChoice {
         })
     }
 
-    /// The engine for so many rows, where that is known, that so many threads read, into one sketch or `divided` among many:
-    /// groups or folds, whose sums change with every block of rows, so that `Auto` leaves them to the processors. A GPU that
-    /// was asked for by name and cannot be used is an error; one that `Auto` would have used is left alone, and the text says
-    /// why.
+    /// Chooses the engine for `rows` rows (if known) read by `threads` threads. `divided` means
+    /// that rows are divided among many sums, by group or by fold. These sums change with every
+    /// block of rows, so `Auto` uses the CPU for them. A GPU that was requested by name and cannot
+    /// be used is an error. If `Auto` cannot use a GPU, it falls back to the CPU and the returned
+    /// text gives the reason.
     pub fn engine(
         self,
         plan: &Arc<Plan>,
@@ -71,12 +73,12 @@ impl DeviceChoice {
         Ok((engine.unwrap_or(EngineKind::Cpu), why_not))
     }
 
-    /// Whether the processors may take over what a GPU could not do: an error of the GPU, and nobody asked for it by name.
+    /// Whether the CPU may take over after this error: a GPU failed that was not requested by name.
     pub fn excuses(self, error: &Error) -> bool {
         self == DeviceChoice::Auto && error.is_of_device()
     }
 
-    /// Fails where a GPU was asked for by name and there is none to be used.
+    /// Fails if a GPU was requested by name and cannot be used.
     pub fn check(self) -> Result<()> {
         match self {
             DeviceChoice::Cuda(ordinal) => {
@@ -86,8 +88,9 @@ impl DeviceChoice {
         }
     }
 
-    /// Starts the GPU of a number, or all of them, for so many operations that so many threads would divide among them, where
-    /// it was asked for or pays. One that `Auto` would have used and that cannot be used is left alone, and the text says why.
+    /// Starts one GPU or all GPUs, if they were requested or the work justifies it: `operations`
+    /// operations divided among `threads` threads. If `Auto` cannot use a GPU, the returned text
+    /// gives the reason.
     pub fn start<T>(
         self,
         operations: f64,
@@ -110,7 +113,7 @@ impl DeviceChoice {
     }
 }
 
-/// Operations that a row takes, about.
+/// Approximate number of operations per row.
 fn operations(plan: &Plan) -> f64 {
     let (d, m) = (plan.dims() as f64, plan.features.points().len() as f64);
     let features = if plan.collect.kernel { plan.bandwidths.len() as f64 } else { 0.0 };

@@ -1,12 +1,12 @@
 //! The vectorised pass of one thread.
 //!
-//! Rows are brought into the plan's frame and gathered in a buffer; a full buffer runs through the tiles
-//! ([`tile`](crate::kernel::tile)), and cells, coverage and moments are added. Sums are integers, so
-//! neither the size of a block nor the way rows arrive shows in the result.
+//! Rows are converted to the plan's coordinates and collected in a buffer. A full buffer runs
+//! through the tiles ([`tile`](crate::kernel::tile)), and cells, coverage and moments are added.
+//! Sums are integers, so the result does not depend on block sizes or on the arrival of rows.
 //!
-//! Rows with weights are gathered by weight: a block of rows of one weight is a block without weights
-//! whose sums are multiplied once. Where a buffer holds too many different weights for that, they are
-//! taken apart into digits, and a row goes through once for each of its digits that is not zero.
+//! Weighted rows are collected by weight: a block of rows of one weight is processed like a block
+//! without weights, and its sums are multiplied once. If a buffer holds too many different weights,
+//! the weights are split into digits, and a row is processed once for each of its non-zero digits.
 
 use super::cell_moments::CellMoments;
 use super::gram::Gram;
@@ -26,66 +26,70 @@ use crate::plan::{Features, Plan};
 use crate::sums::{Sum, Sums};
 use std::sync::Arc;
 
-/// Values that are framed at once, about: where one is invalid, they are framed again without it.
+/// Approximate number of values converted at once. If one of them is invalid, the rows before it
+/// are converted again.
 const FRAMED_VALUES: usize = 1 << 10;
-/// Values of rows with weights that are gathered before they are sorted by weight, about.
+/// Approximate number of values of weighted rows collected before they are sorted by weight.
 const WEIGHTED_VALUES: usize = 1 << 18;
-/// Rows of one weight, on average, from which on sorting by weight pays.
+/// Average number of rows per weight from which sorting by weight pays.
 const ROWS_PER_WEIGHT: usize = 8;
-/// Rows from which on digits pay: fewer are as well taken one by one.
+/// Number of rows from which splitting weights into digits pays.
 const DIGITS_PAY: usize = 1 << DIGIT_BITS;
-/// Bits of a digit of a weight.
+/// Bits per digit of a weight.
 const DIGIT_BITS: u32 = 8;
 
 /// The vectorised engine.
 #[derive(Debug)]
 pub struct Cpu {
-    /// Rows that lack nothing, and rows that lack numbers.
+    /// Complete rows, and rows with missing values.
     complete: Queue,
     holed: Queue,
     pub(super) weighted_rows: usize,
-    /// Rows of one weight, picked from those that wait.
+    /// Rows of one weight, copied from a queue.
     picked: FramedRows,
-    /// Rows with the centre of a column in the place of what they lack, or within the bounds of a private plan.
+    /// Rows whose missing values are replaced by the centre of their column, or rows clipped to the
+    /// bounds of a private plan.
     filled: Vec<f64>,
     pass: BlockPass,
 }
 
-/// Rows that wait; with weights, up to `weighted_rows` of them.
+/// Rows that wait to be processed; at most `weighted_rows` rows if they have weights.
 #[derive(Debug, Default)]
 struct Queue {
     rows: FramedRows,
     weights: Vec<u32>,
 }
 
-/// What a block goes through.
+/// The steps that process a block.
 #[derive(Debug)]
 struct BlockPass {
     plan: Arc<Plan>,
     instructions: Instructions,
-    /// Where kernel values of all landmarks are wanted, and where only the nearest is.
+    /// `tiles` if kernel values at all landmarks are needed, `search` if only the nearest landmark
+    /// is.
     tiles: Option<Tiles>,
     search: Option<Search>,
     fourier: Option<FourierPass>,
     nearest: Nearest,
-    /// Factor and limit of the exponential for κ² of the nearest landmark, for each bandwidth.
+    /// Factor and limit of the exponential that gives κ² at the nearest landmark, for each
+    /// bandwidth.
     coverage: Vec<(f32, f32)>,
     cells: Option<CellMoments>,
-    /// Where the sums of cells are clipped around, in a private plan.
+    /// The points around which the sums of cells are clipped in a private plan.
     anchors: Vec<f64>,
-    /// Levels of all categories, and the first of each.
+    /// Number of levels of all categories, and the index of the first level of each category.
     levels: usize,
     starts: Vec<usize>,
     gram: Option<Gram>,
 }
 
 impl Cpu {
-    /// No rows yet, on the best instructions of this processor.
+    /// An engine without rows that uses the best instruction set of this CPU.
     pub fn new(plan: Arc<Plan>) -> Self {
         Self::with(plan, Instructions::best())
     }
 
-    /// No rows yet.
+    /// An engine without rows.
     pub(crate) fn with(plan: Arc<Plan>, instructions: Instructions) -> Self {
         Cpu {
             complete: Queue::default(),
@@ -97,7 +101,7 @@ impl Cpu {
         }
     }
 
-    /// Looks for the nearest of few landmarks as it does for that of many.
+    /// Searches few landmarks with the method for many.
     #[cfg(test)]
     pub(super) fn search_as_of_many(&mut self) {
         if let Some(search) = &mut self.pass.search {
@@ -110,14 +114,15 @@ impl Cpu {
         }
     }
 
-    /// The rows that wait with or without holes.
+    /// The queue of rows with or without missing values.
     fn queue(&mut self, holed: bool) -> &mut Queue {
         if holed { &mut self.holed } else { &mut self.complete }
     }
 
-    /// Runs the rows that wait through the pass.
+    /// Processes the rows of a queue.
     fn flush(&mut self, holed: bool, sums: &mut Sums) {
-        // Taken out, so that picking from it and running what was picked can go on side by side.
+        // The queue is taken out of `self`, so that rows can be copied from it while `self`
+        // processes them.
         let mut queue = std::mem::take(self.queue(holed));
         if queue.weights.is_empty() {
             self.pass.block(&mut queue.rows, 1, sums);
@@ -145,7 +150,7 @@ impl Cpu {
         *self.queue(holed) = queue;
     }
 
-    /// Runs rows, sorted by weight, through the pass; weights count 2^shift units.
+    /// Processes rows sorted by weight. A weight counts units of 2^shift.
     fn by_weight(
         &mut self,
         waiting: &FramedRows,
@@ -169,7 +174,7 @@ impl Cpu {
     }
 }
 
-/// Rows that are added together.
+/// Rows to be added.
 #[derive(Clone, Copy)]
 struct Given<'a> {
     values: &'a [f64],
@@ -178,12 +183,13 @@ struct Given<'a> {
 }
 
 impl Cpu {
-    /// Adds rows that all lack numbers or all lack none, up to the first invalid one.
+    /// Adds rows that are all complete, or all have missing values, up to the first invalid row.
+    /// Returns the number of rows added.
     fn add_alike(&mut self, some: Given<'_>, holed: bool, sums: &mut Sums) -> usize {
         let (d, categories) = (self.pass.plan.dims(), self.pass.starts.len());
         let rows = some.values.len() / d;
         let most = if some.weights.is_empty() { self.pass.rows() } else { self.weighted_rows };
-        // Rows with weights and rows without do not wait together.
+        // A queue holds either weighted or unweighted rows.
         if self.queue(holed).weights.is_empty() != some.weights.is_empty() {
             self.flush(holed, sums);
         }
@@ -216,7 +222,8 @@ impl Cpu {
         at
     }
 
-    /// Adds rows of which any may lack numbers, up to the first invalid one.
+    /// Adds rows that may have missing values, up to the first invalid row. Returns the number of
+    /// rows added.
     fn add_partial(&mut self, some: Given<'_>, sums: &mut Sums) -> usize {
         let plan = self.pass.plan.clone();
         let (d, categories) = (plan.dims(), plan.categories().len());
@@ -313,7 +320,7 @@ impl BlockPass {
         }
     }
 
-    /// Rows of a block: more than [`MAX_BLOCK`] only where all that is wanted is their cells.
+    /// Number of rows per block. It exceeds [`MAX_BLOCK`] only if nothing but cells is collected.
     fn rows(&self) -> usize {
         match &self.search {
             Some(search) if self.gram.is_none() => search.rows(),
@@ -321,7 +328,7 @@ impl BlockPass {
         }
     }
 
-    /// Appends the coordinates of whole rows up to the first invalid one, and says how many.
+    /// Appends the coordinates of whole rows up to the first invalid row. Returns their number.
     fn frame_complete(&self, values: &[f64], out: &mut FramedRows) -> usize {
         let d = self.plan.dims();
         let frame = |values: &[f64], out: &mut FramedRows| {
@@ -339,7 +346,8 @@ impl BlockPass {
         }
     }
 
-    /// The same for rows that lack numbers. The centre of a column has the coordinate zero, which adds nothing to sums.
+    /// As [`frame_complete`](Self::frame_complete), for rows with missing values. They are replaced
+    /// by the centre of the column, whose coordinate is zero and adds nothing to sums.
     fn frame_holed(&self, values: &[f64], filled: &mut Vec<f64>, out: &mut FramedRows) -> usize {
         let d = self.plan.dims();
         let centres = self.plan.frame.centre.iter().cycle();
@@ -388,7 +396,7 @@ impl BlockPass {
             gram.add(&rows.q, n, weight, sum, outer);
         }
         if let Some(cells) = &mut self.cells {
-            // Moments of all rows have been added: from here on coordinates are those of cells.
+            // The global moments are complete. From here on, coordinates are clipped for the cells.
             if let Some(private) = &self.plan.private {
                 for (q, cell) in rows.q.chunks_exact_mut(d).zip(&self.nearest.index) {
                     private.within_radius(&self.anchors[*cell as usize * d..][..d], q);
@@ -405,7 +413,7 @@ impl BlockPass {
 }
 
 impl BlockPass {
-    /// Counts the levels of rows in their cells, and the numbers they lack.
+    /// Counts the levels and the missing values of rows in their cells.
     fn add_levels(&self, rows: &FramedRows, weight: i128, sums: &mut Sums) {
         let (d, categories) = (self.plan.dims(), self.starts.len());
         if categories > 0 {

@@ -1,8 +1,8 @@
 //! The pass of one thread on a GPU.
 //!
-//! Rows are looked at here, so that the first invalid one is known at once, and go to the GPU as they are. A GPU is
-//! opened with the first rows. Before any sum of a plan is trusted to it, some rows are added up by it and by
-//! [`Scalar`]: where the two differ, the GPU is refused.
+//! Rows are checked on the CPU, so that the first invalid row is known at once, and are sent to the
+//! GPU unchanged. A GPU is opened when the first rows arrive. Before a plan uses a GPU, the GPU and
+//! [`Scalar`] both sum some test rows. If the results differ, the GPU is refused.
 
 use super::{Engine, Scalar, check_weights, has_enough};
 use crate::error::{Error, Result};
@@ -22,36 +22,38 @@ use nysketch_cuda::{
 };
 use std::sync::Arc;
 
-/// Values whose rows are looked at together.
+/// Number of values checked together.
 const LOOKED_AT: usize = 1 << 12;
-/// Operations, about, and rows that a GPU is tried with.
+/// Approximate number of operations and of rows in the test of a GPU.
 const TRIED: usize = 1 << 24;
 const TRIED_ROWS: usize = 300;
-/// The largest and the least number that a GPU multiplies by its four digits, from −128 to 127.
+/// Largest and smallest quantised coordinate that a GPU represents with four digits from −128
+/// to 127.
 const DIGITS: [f64; 2] = [0x7f7f_7f7f_u32 as f64, -(0x8080_8080_u32 as f64)];
-/// Larger ones, below the limit of any number.
+/// Quantised coordinates that need more digits, within the limit of any coordinate.
 const MORE: [f64; 2] = [1e13, -1e10];
 
 /// The engine of a GPU.
 #[derive(Debug)]
 pub struct Cuda {
     plan: Arc<Plan>,
-    /// Which GPU; the threads share all of them where it is not said.
+    /// Number of the GPU. `None` divides the threads among all GPUs.
     ordinal: Option<usize>,
     instructions: Instructions,
     pass: Option<Pass>,
-    /// Rows within the bounds of a private plan.
+    /// Rows clipped to the bounds of a private plan.
     bounded: Vec<f64>,
 }
 
 impl Cuda {
-    /// No rows yet.
+    /// An engine without rows.
     pub fn new(plan: Arc<Plan>, ordinal: Option<usize>) -> Self {
         let instructions = Instructions::best();
         Cuda { plan, ordinal, instructions, pass: None, bounded: Vec::new() }
     }
 
-    /// Opens the GPU, or all that can be used, and tries those where this plan has not been.
+    /// Opens the GPU, or all usable GPUs, and tests each one with which this plan has not been
+    /// tested yet.
     pub fn prepare(&self) -> Result<Vec<Arc<Tables>>> {
         let plan = &self.plan;
         on_each(self.ordinal, |ordinal| {
@@ -65,7 +67,7 @@ impl Cuda {
         })
     }
 
-    /// The pass, started with the first rows.
+    /// The pass, started when the first rows arrive.
     fn pass(&mut self) -> Result<&mut Pass> {
         if self.pass.is_none() {
             let tables = self.plan.on_devices.next(self.prepare()?);
@@ -74,7 +76,7 @@ impl Cuda {
         Ok(self.pass.as_mut().expect("was made"))
     }
 
-    /// How many of some rows come before the first invalid one.
+    /// Number of rows before the first invalid one.
     fn valid(&self, values: &[f64], codes: &[u32]) -> usize {
         let (d, c) = (self.plan.dims(), self.plan.categories().len());
         let frame = &self.plan.frame;
@@ -152,7 +154,7 @@ impl Engine for Cuda {
     }
 }
 
-/// Adds what a pass has summed to the sums of a sketch.
+/// Adds the sums of a pass to the sums of a sketch.
 fn take(pass: &mut Pass, sums: &mut Sums) -> nysketch_cuda::Result<()> {
     pass.take(|section, more| {
         let sum = match section {
@@ -171,7 +173,7 @@ fn take(pass: &mut Pass, sums: &mut Sums) -> nysketch_cuda::Result<()> {
     })
 }
 
-/// What a plan sums, in plain numbers.
+/// Describes the sums of a plan in plain numbers.
 fn spec(plan: &Plan) -> Spec {
     let (kernel, collect) = (plan.kernel, plan.collect);
     let landmarks = plan.landmarks().is_some();
@@ -224,7 +226,8 @@ fn rung(step: &ladder::Step) -> Rung {
     }
 }
 
-/// Whether a GPU gives the integers of the definition, for some rows that lie about the landmarks, near and far.
+/// Whether a GPU gives the integers of the definition for some test rows near to and far from the
+/// landmarks.
 fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
     let (d, m) = (plan.dims(), plan.features.points().len());
     let per_row = d * m + d * d + 20 * m * plan.bandwidths.len();
@@ -236,7 +239,8 @@ fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
     };
     let (mut values, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..rows {
-        // Every other row lies in the cell of the first landmark, where rows are added up many at a time.
+        // Every other row is in the cell of the first landmark, where many rows are added at a
+        // time.
         let together = i % 2 == 0;
         let (from, to) = (if together { 0 } else { next(m) }, next(m));
         let share = (next(1 << 10) as f32 / 512.0 - 0.5) / if together { 64.0 } else { 1.0 };
@@ -265,10 +269,11 @@ fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
     let (mut expected, mut got) = (Sums::zero(plan), Sums::zero(plan));
     let mut scalar = Scalar::new(plan.clone());
     if plan.is_partial() {
-        // In some of the rows.
+        // Missing values in some of the rows.
         values.iter_mut().skip(d).step_by(2 * d + 1).for_each(|x| *x = f64::NAN);
     }
-    // Rows that are invalid or lack too much are left out, as they are before they come to an engine.
+    // Engines never receive rows that are invalid or have too few values, so such rows are left
+    // out.
     let c = plan.categories().len();
     let (mut kept, mut kept_codes, mut kept_weights) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..rows {

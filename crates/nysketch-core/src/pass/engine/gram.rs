@@ -1,35 +1,36 @@
-//! Σ q and Σ q qᵀ of quantised coordinates, exactly, by floating-point matrix arithmetic.
+//! Exact Σq and Σqqᵀ of quantised coordinates, by floating-point matrix arithmetic.
 //!
-//! Coordinates are split as in [`cell_moments`](super::cell_moments), `q = h·2²² + l`. Products of the parts are
-//! whole numbers up to 2⁴⁴, and sums of 256 of them stay within 2⁵³, where doubles are exact: the
-//! result does not depend on the order of operations.
+//! Coordinates are split as in [`cell_moments`](super::cell_moments), `q = h·2²² + l`. Products of
+//! the parts are whole numbers up to 2⁴⁴, and sums of 256 of them stay within 2⁵³, where doubles
+//! are exact. The result therefore does not depend on the order of operations.
 
 use super::cell_moments::{LOW_BITS, split};
 use crate::numeric::simd::Instructions;
 use crate::plan::frame::PADDING;
 use pulp::{Simd, WithSimd};
 
-/// Rows after which the partial sums must be folded into integers.
+/// Number of rows after which the partial sums must be folded into integers.
 pub const MAX_ROWS: usize = 256;
 
-/// Scratch memory for one block. Rows of columns are filled up to whole chunks, with anything.
+/// Scratch memory for one block. Rows are padded to whole chunks with arbitrary values.
 #[derive(Debug, Clone)]
 pub struct Gram {
     instructions: Instructions,
     dims: usize,
-    /// `[row][column]`: the parts of the coordinates.
+    /// `[row][column]`: the high and low parts of the coordinates.
     high: Vec<f64>,
     low: Vec<f64>,
     /// `[column]`: Σq.
     sum: Vec<f64>,
-    /// `[column][column]`: Σhhᵀ, Σ(hlᵀ + lhᵀ), Σllᵀ; the chunks of the lower triangle are used.
+    /// `[column][column]`: Σhhᵀ, Σ(hlᵀ + lhᵀ), Σllᵀ. Only the chunks of the lower triangle are
+    /// used.
     hh: Vec<f64>,
     hl: Vec<f64>,
     ll: Vec<f64>,
 }
 
 impl Gram {
-    /// Scratch for `dims` columns.
+    /// Scratch memory for `dims` columns.
     pub fn new(dims: usize, instructions: Instructions) -> Self {
         let columns = dims.next_multiple_of(PADDING);
         let (rows, square) = (vec![0.0; MAX_ROWS * columns], vec![0.0; dims * columns]);
@@ -45,8 +46,8 @@ impl Gram {
         }
     }
 
-    /// Adds `rows` rows of one weight, at most [`MAX_ROWS`], and their products; `q` has [`PADDING`]
-    /// more values after the last row.
+    /// Adds `rows` rows of one weight, at most [`MAX_ROWS`], and their products. `q` has
+    /// [`PADDING`] more values after the last row.
     pub fn add(
         &mut self,
         q: &[f64],
@@ -106,7 +107,7 @@ impl WithSimd for Multiply<'_> {
                 (*h, *l) = split(simd, *q);
             }
         }
-        // Four rows at a time, so that a sum is loaded and stored once for four products.
+        // Processes four rows at a time, so that a sum is loaded and stored once for four products.
         let whole = self.rows / 4 * 4 * columns;
         let rows =
             high[..whole].chunks_exact(4 * columns).zip(low[..whole].chunks_exact(4 * columns));
@@ -167,7 +168,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// The same integers as 128-bit products, up to the largest coordinates and blocks.
+        /// The sums equal those of 128-bit products, up to the largest coordinates and blocks.
         #[test]
         fn matches_integer_products(
             d in 1usize..20,

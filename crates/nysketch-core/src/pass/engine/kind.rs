@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::plan::Plan;
 use std::sync::Arc;
 
-/// Which engine runs the pass. All give the same sums.
+/// The engine of a pass. All engines give the same sums.
 ///
 /// ```
 /// use nysketch_core::{EngineKind, PlanParams, Sketch, SketchParams, Table, plan_for};
@@ -20,17 +20,18 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum EngineKind {
-    /// Vector instructions of this processor.
+    /// Vector instructions of the CPU.
     #[default]
     Cpu,
-    /// One row at a time, as FORMAT.md defines it: slow, for checks.
+    /// One row at a time, as defined in FORMAT.md: slow, for checks.
     Scalar,
-    /// The GPU of this number, from 0, or all of them in turn, a thread each. It is opened with the first rows.
+    /// The GPU with this number, from 0, or all GPUs, assigned to threads in turn. It is opened
+    /// when the first rows arrive.
     Cuda(Option<usize>),
 }
 
 impl EngineKind {
-    /// Opens what the engine of a plan works on, so that it is known before any row is read whether it can be used.
+    /// Opens the device of the engine, so that a failure is known before any row is read.
     pub(super) fn prepare(self, plan: &Arc<Plan>) -> Result<()> {
         match self {
             EngineKind::Cpu | EngineKind::Scalar => Ok(()),

@@ -1,12 +1,12 @@
-//! Engines: what brings rows into the sums.
+//! Engines: add rows to sums.
 //!
 //! An [`Engine`] takes rows in the table's units and adds them to the exact sums of its plan. Every
-//! engine gives the same integers: those of [`EngineKind::Scalar`], which computes one row at a time as FORMAT.md
-//! defines it. [`EngineKind::Cpu`] is the vectorised pass; its blocks and instruction sets are its own business.
-//! [`EngineKind::Cuda`] hands rows to GPUs.
+//! engine gives the same integers as [`EngineKind::Scalar`], which processes one row at a time as
+//! defined in FORMAT.md. [`EngineKind::Cpu`] is the vectorised pass; its block sizes and
+//! instruction sets do not affect the result. [`EngineKind::Cuda`] runs on GPUs.
 //!
-//! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract test
-//! below over it; that of GPUs is `tests/device.rs`, since it needs one.
+//! To add an engine, implement the trait, add a variant to [`EngineKind`], and run the contract
+//! test below with it. The contract test of GPUs is in `tests/device.rs`, because it needs a GPU.
 
 mod cell_moments;
 mod choice;
@@ -28,7 +28,7 @@ use crate::rows::Invalid;
 use crate::sums::Sums;
 use nysketch_cuda::{DeviceRows, Outcome};
 
-/// Brings rows into sums.
+/// Adds rows to sums.
 ///
 /// ```
 /// use nysketch_core::{Engine, EngineKind, PlanParams, Sum, Sums, Table, plan_for};
@@ -41,18 +41,19 @@ use nysketch_cuda::{DeviceRows, Outcome};
 /// let added = engine.add(&rows, &[], &[], &mut sums)?;
 /// engine.finish(&mut sums)?;
 /// assert_eq!(added, 100);
-/// // The caller counts the rows; all other sums are the engine's.
+/// // The caller counts the rows. The engine computes all other sums.
 /// assert_eq!(sums[Sum::CellRows].iter().sum::<i128>(), 100);
 /// # Ok(())
 /// # }
 /// ```
 pub trait Engine: Send + std::fmt::Debug {
-    /// Adds rows, `values` being the numbers, row-major in the table's units, and `codes` the levels of their
-    /// categories, all of which the plan must have, up to the first invalid row, and returns how many were
-    /// added. Where the plan allows for missing values, NaN is one, and a row that lacks too many is
-    /// invalid. `weights` holds the weight of each row in whole units, or is empty
-    /// where every row counts once. Rows may wait in the engine until [`finish`](Self::finish). The weight of
-    /// all rows in the sums must stay within [`MAX_WEIGHT`](crate::numeric::fixed::MAX_WEIGHT): the caller checks it.
+    /// Adds rows up to the first invalid one, and returns the number of rows added. `values` holds
+    /// the numeric columns, row-major in the table's units, and `codes` the levels of the
+    /// categories, which must be levels of the plan. If the plan allows missing values, NaN is a
+    /// missing value, and a row with too few values is invalid. `weights` holds the weight of each
+    /// row in whole units, or is empty if every row counts once. Rows may wait in the engine until
+    /// [`finish`](Self::finish). The caller ensures that the weight of all rows in the sums stays
+    /// within [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT).
     fn add(
         &mut self,
         values: &[f64],
@@ -61,11 +62,12 @@ pub trait Engine: Send + std::fmt::Debug {
         sums: &mut Sums,
     ) -> Result<usize>;
 
-    /// Brings all rows that wait into the sums: all sums but the numbers of rows and of skipped rows,
-    /// which the caller counts. Afterwards rows may be added to other sums.
+    /// Adds all waiting rows to the sums. This completes all sums except for the numbers of rows
+    /// and of skipped rows, which the caller counts. Afterwards, rows can be added to other sums.
     fn finish(&mut self, sums: &mut Sums) -> Result<()>;
 
-    /// Adds rows that are in the memory of its GPU, like [`add`](Self::add), and says what became of them.
+    /// Adds rows in the memory of the engine's GPU, as [`add`](Self::add) does, and returns the
+    /// numbers of rows added and skipped.
     fn add_on_device(
         &mut self,
         rows: &DeviceRows,
@@ -76,27 +78,27 @@ pub trait Engine: Send + std::fmt::Debug {
         Err(not_on_device(rows))
     }
 
-    /// One of these rows, in the table's units.
+    /// Returns one of the given rows, in the table's units.
     fn row_on_device(&mut self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
         let _ = row;
         Err(not_on_device(rows))
     }
 }
 
-/// Rows in the memory of a GPU are given to an engine that does not work there.
+/// The error for rows in GPU memory given to an engine that does not run there.
 fn not_on_device(rows: &DeviceRows) -> Error {
     let got = format!("{} rows in GPU memory", rows.len());
     Error::parameter("rows", "in the memory of this machine, or `device=cuda`", got)
 }
 
-/// Whether a row has as many numbers and levels as the plan asks for.
+/// Whether a row has as many values as the plan requires.
 pub(crate) fn has_enough(plan: &Plan, row: &[f64], codes: &[u32]) -> bool {
     let numbers = row.iter().filter(|x| !x.is_nan()).count();
     let levels = codes.iter().zip(plan.categories()).filter(|(code, c)| **code != c.missing());
     numbers + levels.count() >= plan.recipe.least_present.unwrap_or(0)
 }
 
-/// Weights are those of all rows, or none.
+/// Checks that there are either no weights or one weight per row.
 fn check_weights(rows: usize, weights: &[u32]) -> Result<()> {
     if weights.is_empty() || weights.len() == rows {
         return Ok(());
@@ -128,14 +130,14 @@ mod contract {
         collect: Collect,
         bandwidths: Vec<f64>,
         offset: f64,
-        /// Whether the first half of the rows comes without weights.
+        /// Whether the first half of the rows has no weights.
         mixed: bool,
         /// Levels of the categories, and of each row.
         levels: Vec<usize>,
         codes: Vec<u32>,
-        /// How many of 16 values are missing.
+        /// Missing values in every 16 values.
         holes: u64,
-        /// Whether rows are brought into bounds.
+        /// Whether rows are clipped to bounds.
         private: bool,
     }
 
@@ -186,7 +188,7 @@ mod contract {
     }
 
     fn plan(case: &Case) -> Arc<Plan> {
-        // Enough landmarks for several panels where only the nearest is wanted.
+        // Enough landmarks for several panels if only the nearest is needed.
         let rows = if case.collect.kernel { 60 } else { 200 };
         let sample: Vec<f64> = case.rows.iter().take(rows * case.dims).copied().collect();
         let rows = sample.len() / case.dims;
@@ -218,11 +220,12 @@ mod contract {
         Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
     }
 
-    /// All rows through an engine, in pieces, invalid ones left out; each half into sums of its own.
+    /// Adds all rows through an engine, in pieces and without invalid rows. Each half has its own
+    /// sums.
     fn run(engine: &mut dyn Engine, plan: &Plan, case: &Case, rows: &[f64], piece: usize) -> Sums {
         let d = case.dims;
         let n = rows.len() / d;
-        // A level that the plan does not have is another one.
+        // Unknown levels become one of the plan's levels.
         let levels = plan.categories().iter().cycle();
         let known = |(code, category): (&u32, &Category)| (*code).min(category.missing());
         let codes: Vec<u32> = case.codes.iter().zip(levels).map(known).collect();
@@ -236,7 +239,7 @@ mod contract {
                 let c = case.levels.len();
                 let codes = &codes[at * c..end * c];
                 at += engine.add(&rows[at * d..end * d], codes, weights, sums).unwrap();
-                // What stopped it is left out.
+                // Skips the invalid row that stopped the engine.
                 at += usize::from(at < end);
             }
             if !case.mixed {
@@ -251,8 +254,8 @@ mod contract {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
-        /// Every engine gives the oracle's integers for every kind of sum, weights included, whatever
-        /// the pieces that rows come in, and stops at the same invalid rows.
+        /// Every engine gives the integers of the oracle for every kind of sum, with and without
+        /// weights, for any split into pieces, and stops at the same invalid rows.
         #[test]
         fn every_engine_gives_the_integers_of_the_oracle(
             case in cases(),
@@ -273,7 +276,7 @@ mod contract {
             let expected = run(&mut Scalar::new(plan.clone()), &plan, &case, &rows, 100);
             for set in Instructions::all() {
                 let mut cpu = Cpu::with(plan.clone(), set);
-                // So that rows with weights fill it, too.
+                // A small limit, so that weighted rows fill the queue too.
                 cpu.weighted_rows = 300;
                 let sums = run(&mut cpu, &plan, &case, &rows, piece);
                 prop_assert_eq!(&sums, &expected, "{}", set.name());

@@ -1,4 +1,5 @@
-//! The oracle: FORMAT.md as plain code, one row and one landmark at a time, in 128-bit integers.
+//! The oracle: a direct implementation of FORMAT.md, one row and one landmark at a time, in 128-bit
+//! integers.
 
 use super::{Engine, check_weights, has_enough};
 use crate::error::Result;
@@ -16,26 +17,27 @@ use std::sync::Arc;
 pub struct Scalar {
     plan: Arc<Plan>,
     tables: Option<LevelTables>,
-    /// Where the sums of cells are clipped around, in a private plan.
+    /// The points around which the sums of cells are clipped in a private plan.
     anchors: Vec<f64>,
 }
 
-/// A row in the plan's frame.
+/// A row in the plan's coordinates.
 struct Row<'a> {
     z: Vec<f32>,
     q: Vec<i128>,
     codes: &'a [u32],
-    /// Whether each number is there.
+    /// Whether each value is present.
     there: Vec<bool>,
 }
 
 impl Scalar {
-    /// No rows yet.
+    /// An engine without rows.
     pub fn new(plan: Arc<Plan>) -> Self {
         Scalar { tables: plan.level_tables(), anchors: plan.anchors(), plan }
     }
 
-    /// The row in the plan's frame, or `None` where it is invalid. A number that is missing counts nothing.
+    /// Converts a row to the plan's coordinates; `None` if it is invalid. A missing value becomes
+    /// zero, which adds nothing to sums.
     fn frame<'a>(&self, row: &[f64], codes: &'a [u32]) -> Option<Row<'a>> {
         let frame = &self.plan.frame;
         let bounded: Vec<f64> = match &self.plan.private {
@@ -57,7 +59,8 @@ impl Scalar {
         })
     }
 
-    /// Whole coordinates as they count in the sums of a cell.
+    /// The quantised coordinates of a row as added to the sums of a cell: clipped if the plan is
+    /// private.
     fn in_cell(&self, cell: usize, q: &[i128]) -> Vec<i128> {
         let Some(private) = &self.plan.private else { return q.to_vec() };
         let d = q.len();

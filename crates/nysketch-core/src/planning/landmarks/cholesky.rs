@@ -1,20 +1,22 @@
-//! Landmarks by pivoted partial Cholesky of the sample's kernel matrix.
+//! Landmarks by pivoted partial Cholesky factorisation of the sample's kernel matrix.
 //!
-//! After t pivots the residual diagonal is the Schur complement
+//! After t pivots, the residual diagonal is the Schur complement
 //!
 //! ```text
 //! r(x) = κ(x, x) − φ_t(x)ᵀ K_t⁻¹ φ_t(x) = ‖Φ(x) − P_t Φ(x)‖²
 //! ```
 //!
-//! *Greedy* takes its maximum (section 3.2); *rpcholesky* draws in proportion to it (Chen et al.
-//! 2023). κ(x, x) = 1 for all x, so the first pivot of both is random.
+//! *Greedy* chooses its maximum (section 3.2); *rpcholesky* draws with probability proportional to
+//! it (Chen et al. 2023). κ(x, x) = 1 for all x, so the first pivot of both is random.
 //!
-//! Pivots are chosen in blocks: among some candidates, whose own residual kernel matrix is all that is
-//! needed, and columns of the factor are found for those chosen by products of matrices. The choice is
-//! the one of one pivot at a time. Residuals only fall: the largest of the candidates is the largest of
-//! all as long as it is above what the others had at first. Candidates drawn in proportion to the
-//! residuals before are kept with the probability to which theirs has fallen (Epperly, Tropp and Webber
-//! 2024). Memory is O(n m), time O(n m²): beyond the limit of work it is refused.
+//! Pivots are chosen in blocks. A choice among a few candidates needs only the candidates' residual
+//! kernel matrix, and the columns of the factor are computed for all chosen candidates by matrix
+//! products. The result is the same as with one pivot at a time. For *greedy*: residuals only
+//! decrease, so the largest residual of the candidates is the largest of all rows as long as it
+//! exceeds the initial residuals of the other rows. For *rpcholesky*: candidates are drawn with
+//! probability proportional to the initial residuals, and each is kept with a probability equal to
+//! the ratio of its current to its initial residual (Epperly, Tropp and Webber 2024). Memory is O(n
+//! m) and time O(n m²); requests above the work limit are refused.
 
 use crate::error::Result;
 use crate::kernel::ScaledKernel;
@@ -23,26 +25,26 @@ use crate::numeric::points::{PointColumns, Points};
 use crate::numeric::random::{below, draw, unit};
 use crate::numeric::work::Work;
 
-/// Which row becomes the next pivot.
+/// The rule for the next pivot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pivot {
     /// The largest residual.
     Largest,
-    /// Drawn in proportion to the residual.
+    /// A random row, with probability proportional to the residual.
     Random,
 }
 
-/// Residuals below this are rounding: the points chosen span the sample.
+/// Residuals below this are rounding errors: the chosen points span the sample.
 const EXHAUSTED: f64 = 1e-12;
 
-/// Most candidates for the largest residual at once: what each explains is taken off all the others.
+/// Largest number of candidates for the largest residual. Each chosen candidate updates all others.
 const MOST_LARGEST: usize = 512;
-/// Most random candidates at once: their residual kernel matrix is kept.
+/// Largest number of random candidates. Their residual kernel matrix is stored.
 const MOST_RANDOM: usize = 2048;
-/// Candidates at once where few were kept before.
+/// Smallest number of candidates, used if few were kept before.
 const FEW: usize = 8;
 
-/// Chooses up to `m` points; fewer where the kernel matrix has a smaller numerical rank.
+/// Chooses up to `m` points, fewer if the kernel matrix has a smaller numerical rank.
 pub fn pivoted_cholesky(
     points: &Points,
     kernel: ScaledKernel,
@@ -68,11 +70,12 @@ pub fn pivoted_cholesky(
     };
     let mut chosen = vec![below(n, rng)];
     let mut fresh = chosen.clone();
-    // Columns of the last pivots are of no use.
+    // The columns of the last pivots are not needed.
     while chosen.len() < m {
         factor.add(&fresh)?;
         let wanted = m - chosen.len();
-        // As long as most are kept, few blocks are best: each costs a product with all rows.
+        // As long as most candidates are kept, few large blocks are best, because each block costs
+        // a product with all rows.
         let at_once = (4 * fresh.len()).max(FEW);
         let Some(kept) = (match pivot {
             Pivot::Largest => factor.largest(at_once.min(MOST_LARGEST), wanted),
@@ -86,7 +89,7 @@ pub fn pivoted_cholesky(
     Ok(chosen)
 }
 
-/// The `count` rows of largest residual, largest first, the first of equal ones.
+/// The `count` rows with the largest residuals, largest first; the first row in case of ties.
 fn largest(residual: &[f64], count: usize) -> Vec<usize> {
     let order = |i: &usize, j: &usize| residual[*j].total_cmp(&residual[*i]).then(i.cmp(j));
     let mut rows: Vec<usize> = (0..residual.len()).collect();
@@ -110,11 +113,11 @@ struct Factor<'a> {
 }
 
 impl Factor<'_> {
-    /// The next pivots by largest residual; `None` where no residual is left.
+    /// The next pivots by largest residual; `None` if all residuals are exhausted.
     fn largest(&self, at_once: usize, wanted: usize) -> Option<Vec<usize>> {
         let mut candidates = largest(&self.residual, at_once + 1);
         candidates.retain(|&p| self.residual[p] > EXHAUSTED);
-        // The first of those that are no candidates.
+        // The row with the largest residual outside the candidates.
         let next = if candidates.len() > at_once { candidates.pop() } else { None };
         let mut block = Block::new(self.residual_kernel(&candidates), &candidates);
         let mut kept = Vec::new();
@@ -133,7 +136,8 @@ impl Factor<'_> {
         (!candidates.is_empty()).then_some(kept)
     }
 
-    /// The next pivots in proportion to the residual; `None` where no residual is left.
+    /// The next pivots, drawn with probability proportional to the residual; `None` if all
+    /// residuals are exhausted.
     fn random(
         &self,
         at_once: usize,
@@ -143,7 +147,7 @@ impl Factor<'_> {
         let candidates: Vec<usize> =
             (0..at_once).map_while(|_| draw(&self.residual, rng)).collect();
         let matrix = self.residual_kernel(&candidates);
-        // Candidates kept, and the rows of the Cholesky factor of their residual kernel matrix.
+        // Kept candidates, and the rows of the Cholesky factor of their residual kernel matrix.
         let (mut kept, mut rows): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
         for (c, &p) in candidates.iter().enumerate() {
             if kept.len() == wanted {
@@ -172,12 +176,12 @@ impl Factor<'_> {
         own.rows().for_each(|z| matrix.push(self.kernel.column(&by_column, z)));
         let factor = self.columns.select_rows(rows);
         matrix.subtract_transposed_product(&factor, &factor);
-        // As exactly as the residuals of the others, so that the first candidate is always one to keep.
+        // The diagonal uses the stored residuals, so that the first candidate is always kept.
         rows.iter().enumerate().for_each(|(c, &p)| matrix.column_mut(c)[c] = self.residual[p]);
         matrix
     }
 
-    /// Adds the columns of some pivots and takes what they explain off the residuals.
+    /// Adds the columns of some pivots and updates the residuals.
     fn add(&mut self, pivots: &[usize]) -> Result<()> {
         if pivots.is_empty() {
             return Ok(());
@@ -190,7 +194,8 @@ impl Factor<'_> {
         let among = Matrix::from_fn(pivots.len(), pivots.len(), |i, j| block.column(j)[pivots[i]]);
         match Cholesky::new(&among) {
             Ok(factor) => factor.divide(&mut block),
-            // Rounding, where residuals are nearly exhausted: one pivot at a time cannot fail.
+            // Rounding errors, when residuals are nearly exhausted. Adding one pivot at a time
+            // cannot fail.
             Err(_) if pivots.len() > 1 => {
                 return pivots.iter().try_for_each(|p| match self.residual[*p] > EXHAUSTED {
                     true => self.add(std::slice::from_ref(p)),
@@ -219,7 +224,7 @@ impl Factor<'_> {
 struct Block {
     matrix: Columns,
     rows: Vec<usize>,
-    /// Which of them are not kept yet.
+    /// Flags of the candidates that are not kept yet.
     left: Vec<bool>,
 }
 
@@ -233,7 +238,7 @@ impl Block {
         if self.left[c] { self.matrix.column(c)[c] } else { 0.0 }
     }
 
-    /// The candidate of the largest residual, of equal ones the first row.
+    /// The candidate with the largest residual; the first row in case of ties.
     fn largest(&self) -> Option<usize> {
         let above = (0..self.left.len()).filter(|c| self.residual(*c) > EXHAUSTED);
         above.max_by(|&a, &b| {
@@ -241,7 +246,7 @@ impl Block {
         })
     }
 
-    /// Takes what a candidate explains off the others.
+    /// Keeps a candidate and updates the residuals of the others.
     fn keep(&mut self, c: usize) {
         let pivot = self.matrix.column(c).to_vec();
         self.left[c] = false;
@@ -259,7 +264,7 @@ mod tests {
     use crate::kernel::Kernel;
     use rand::SeedableRng;
 
-    /// One pivot after the other, as the definition says.
+    /// One pivot at a time, as in the definition.
     fn one_by_one(points: &Points, sigma2: f64, m: usize, first: usize) -> Vec<usize> {
         let kernel = Kernel::Gaussian.at(sigma2);
         let (mut residual, mut chosen) = (vec![1.0; points.len()], vec![]);
@@ -296,13 +301,13 @@ mod tests {
         }
     }
 
-    /// Every order of three pivots of four points comes as often as its residuals say.
+    /// Every order of three pivots of four points occurs as often as its residuals predict.
     #[test]
     fn random_pivots_follow_the_residual() {
         let at = [0.0, 0.3, 1.0, 3.0f32];
         let points = Points::new(1, at.to_vec());
         let kernel = |i: usize, j: usize| f64::from(-(at[i] - at[j]).powi(2) / 2.0).exp();
-        // Residuals after one pivot, and after two by the determinant of the three.
+        // Residuals after one pivot, and after two pivots from the determinant of the three points.
         let one = |p: usize, x: usize| 1.0 - kernel(p, x).powi(2);
         let two = |p: usize, q: usize, x: usize| {
             let (a, b, c) = (kernel(p, q), kernel(p, x), kernel(q, x));

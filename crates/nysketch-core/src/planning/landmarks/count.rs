@@ -1,26 +1,30 @@
-//! How many landmarks are enough: one rule for planning, for decoders that warn, and for every front end.
+//! The number of landmarks: one rule for planning, for warnings of decoders, and for every front
+//! end.
 
-/// Landmarks where neither their number nor that of the clusters is given.
+/// Default number of landmarks, if the number of clusters is not given.
 pub const DEFAULT_LANDMARKS: usize = 400;
 
-/// Landmarks per cluster where the number of clusters is given: a cell that a border cuts serves two
-/// clusters.
+/// Number of landmarks per cluster, if the number of clusters is given. A cell that is cut by a
+/// border serves two clusters.
 pub(crate) const LANDMARKS_PER_CLUSTER: usize = 10;
 
-/// The number of landmarks where none is given: enough cells for the clusters to be learned.
+/// Default number of landmarks: enough cells for the clusters to learn.
 pub fn default_landmarks(clusters: Option<usize>) -> usize {
     DEFAULT_LANDMARKS.max(clusters.unwrap_or(0).saturating_mul(LANDMARKS_PER_CLUSTER))
 }
 
-/// The same for a table of so many rows, where a plan can have `most` landmarks.
+/// Default number of landmarks for a table with this number of rows, if a plan can have at most
+/// `most`.
 pub(crate) fn possible_landmarks(clusters: Option<usize>, rows: u64, most: usize) -> usize {
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    // Small tables have fewer than the default; that all their rows are landmarks is found by choosing them.
+    // Small tables have fewer rows than the default. The choice of landmarks then finds that all
+    // rows are landmarks.
     default_landmarks(clusters).min(rows.max(DEFAULT_LANDMARKS)).min(most)
 }
 
-/// The number of landmarks that would do for k clusters, where there are less than half as many as clusters need and a
-/// table of so many rows could have had them; `most` is the largest number that a plan can have.
+/// If there are fewer than half the landmarks that k clusters need, and a table with this number of
+/// rows could have more: the recommended number. `most` is the largest number of landmarks of a
+/// plan.
 pub fn too_few(landmarks: usize, k: usize, rows: u64, most: usize) -> Option<usize> {
     let possible = usize::try_from(rows).unwrap_or(usize::MAX).min(most);
     let enough = k.saturating_mul(LANDMARKS_PER_CLUSTER).min(possible);

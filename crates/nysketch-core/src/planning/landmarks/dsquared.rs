@@ -1,17 +1,19 @@
-//! D² sampling (k-means++, Arthur and Vassilvitskii 2007), over a stream by rounds (k-means‖,
+//! D² sampling (k-means++, Arthur and Vassilvitskii 2007), and its version for streams (k-means‖,
 //! Bahmani et al. 2012).
 //!
-//! The next landmark is drawn in proportion to `D²(x) = min_j ‖x − x̃_j‖²`. No bandwidth enters, and
-//! far-away rows are reached however few they are. On a stream, half the landmarks come from a
-//! uniform sample; one more pass then keeps a reservoir of rows drawn in proportion to D² to those,
-//! and the other half comes from the reservoir. A row that entered the reservoir with probability p
-//! stands for 1/p rows like it and is drawn in proportion to `D²/p`, which makes the draw the same
-//! in law as D² sampling over all rows, up to the size of the reservoir.
+//! The next landmark is drawn with probability proportional to `D²(x) = min_j ‖x − x̃_j‖²`. The
+//! rule needs no bandwidth, and it finds distant rows even if they are few. On a stream, half of
+//! the landmarks come from a uniform sample. A second pass then keeps a reservoir of rows drawn
+//! with probability proportional to their D² from the first half, and the other half comes from the
+//! reservoir. A row that entered the reservoir with probability p represents 1/p rows and is drawn
+//! with probability proportional to `D²/p`. The draw therefore has the same distribution as D²
+//! sampling over all rows, up to the size of the reservoir.
 //!
-//! Where that is much work, landmarks are drawn in batches: candidates are drawn in proportion to D²
-//! before the batch, and each is kept with the probability to which its own D² has fallen by those kept
-//! before it. D² never rises, so this is rejection sampling of the very law of one draw after the other; D² of
-//! all points is then brought up to date by one pass through the tiles for the whole batch.
+//! Large problems draw landmarks in batches. Candidates are drawn with probability proportional to
+//! their D² before the batch, and each is kept with a probability equal to the ratio of its current
+//! to its initial D². D² never increases, so this rejection sampling has exactly the distribution
+//! of sequential draws. One pass through the tiles then updates the D² of all points for the whole
+//! batch.
 
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
@@ -21,15 +23,17 @@ use crate::numeric::points::{PointColumns, Points};
 use crate::numeric::random::{below, draw, draw_many, unit};
 use crate::numeric::simd::Instructions;
 
-/// Coordinates (points × landmarks × columns) up to which landmarks are drawn one after the other: about half a second.
+/// Number of coordinates (points × landmarks × columns) up to which landmarks are drawn
+/// sequentially: about half a second.
 const ONE_BY_ONE: f64 = 5e8;
-/// Most candidates of a batch: all pairs of them are looked at, one after the other.
+/// Largest number of candidates in a batch. All pairs of candidates are compared sequentially.
 const MOST_CANDIDATES: usize = 256;
-/// Points that a thread takes at once.
+/// Number of points that a thread processes at once.
 const SOME_POINTS: usize = 4 * MAX_BLOCK;
 
-/// Chooses `m` of `points` in turn, in proportion to `weight · D²`, where D is the distance to those chosen so far and
-/// to landmarks chosen before, if any: `before` is D² to these. Stops early when every point is a landmark.
+/// Chooses `m` of `points` sequentially, with probability proportional to `weight · D²`, where D is
+/// the distance to the points chosen so far and to earlier landmarks, if any. `before` is D² from
+/// the earlier landmarks. Stops early if every point is a landmark.
 pub fn dsquared(
     points: &Points,
     weights: Option<&[f64]>,
@@ -43,7 +47,8 @@ pub fn dsquared(
         return Vec::new();
     }
     let mut search = Search { points, weights, d2: Vec::new(), chosen: Vec::new(), m };
-    // Where there are few landmarks yet, a new one lowers D² of many points, and few of many candidates would be kept.
+    // With few landmarks so far, a new one lowers D² for many points, and few of many candidates
+    // would be kept.
     let few = before.is_none();
     match before {
         Some(d2) => search.d2 = d2,
@@ -65,7 +70,7 @@ pub fn dsquared(
 struct Search<'a> {
     points: &'a Points,
     weights: Option<&'a [f64]>,
-    /// To all but the last of those chosen.
+    /// D² from all chosen points except the last.
     d2: Vec<f64>,
     chosen: Vec<usize>,
     m: usize,
@@ -80,7 +85,7 @@ impl Search<'_> {
         }
     }
 
-    /// One draw after the other, as the definition says.
+    /// Draws sequentially, as in the definition.
     fn one_by_one(&mut self, rng: &mut impl rand::Rng) {
         let columns = PointColumns::new(self.points);
         let mut to_last = vec![0.0; self.points.len()];
@@ -96,8 +101,8 @@ impl Search<'_> {
         }
     }
 
-    /// The same in law: a batch of draws for each look at all points, of no more candidates than there are landmarks
-    /// where these are few.
+    /// Draws in batches, with the same distribution and one pass over all points per batch. If
+    /// `few`, a batch has at most as many candidates as there are landmarks.
     fn in_batches(&mut self, few: bool, threads: usize, rng: &mut impl rand::Rng) {
         let mut fresh = self.chosen.clone();
         while self.chosen.len() < self.m {
@@ -112,7 +117,7 @@ impl Search<'_> {
         }
     }
 
-    /// Those of the candidates that become landmarks; the first always does.
+    /// The candidates that become landmarks. The first always does.
     fn kept(&self, candidates: &[usize], rng: &mut impl rand::Rng) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         for &c in candidates {
@@ -131,14 +136,14 @@ impl Search<'_> {
     }
 }
 
-/// `D²` of every point to `landmarks`.
+/// `D²` of every point from `landmarks`.
 pub fn squared_distances(points: &Points, landmarks: &Points, threads: usize) -> Vec<f64> {
     let mut d2 = vec![f64::INFINITY; points.len()];
     lower(&mut d2, points, landmarks, threads);
     d2
 }
 
-/// Lowers `D²` of every point to that of its nearest landmark, where this is less.
+/// Lowers `D²` of every point to the squared distance of its nearest landmark, if that is smaller.
 fn lower(d2: &mut [f64], points: &Points, landmarks: &Points, threads: usize) {
     if landmarks.is_empty() {
         return;
@@ -170,7 +175,8 @@ mod tests {
         Search { points, weights: Some(weights), d2, chosen: vec![first], m }
     }
 
-    /// Every order of four landmarks of five points comes as often as D² says, one by one and in batches, small or large.
+    /// Every order of four landmarks of five points occurs as often as D² predicts, sequentially
+    /// and in small and large batches.
     #[test]
     fn batches_have_the_law_of_one_draw_after_the_other() {
         let at = [0.0, 0.5, 1.0, 3.0, 3.5f32];
@@ -207,13 +213,14 @@ mod tests {
                 let mean = chance(order) * f64::from(times);
                 chi2 += (f64::from(*found) - mean).powi(2) / mean;
             }
-            // 23 degrees of freedom: above 64 once in 10⁵.
+            // 23 degrees of freedom: χ² exceeds 64 once in 10⁵.
             assert!(chi2 < 64.0, "{chi2}");
         }
     }
 
     proptest! {
-        /// Up to single precision, D² through the tiles is that of every pair; threads do not show.
+        /// D² computed by tiles equals that of all pairs up to single precision, for any number of
+        /// threads.
         #[test]
         fn tiles_give_the_squared_distances_of_pairs(
             d in 1usize..9,
@@ -233,7 +240,8 @@ mod tests {
         }
     }
 
-    /// Large enough for batches: every landmark once, whatever the threads, and as good as one by one.
+    /// Large enough for batches: every landmark is chosen once, for any number of threads, and the
+    /// result is as good as with sequential draws.
     #[test]
     fn batches_choose_as_well_as_one_by_one() {
         let rows =

@@ -1,22 +1,23 @@
 //! Landmarks by approximate leverage scores: BLESS (Rudi, Calandriello, Carratino, Rosasco 2018).
 //!
-//! The leverage score of row i is, eq. (9),
+//! The leverage score of row i is, by eq. (9),
 //!
 //! ```text
 //! ℓ(λ, i) = (K_n (K_n + λ n I)⁻¹)_ii ,    Σ_i ℓ(λ, i) = N(λ), the effective dimension.
 //! ```
 //!
-//! With a weighted subset J, A of the rows it is approximated by
+//! With a weighted subset (J, A) of the rows, it is approximated by
 //!
 //! ```text
 //! ℓ̃(λ, x) = (κ(x, x) − k_J(x)ᵀ (K_J + λ n A)⁻¹ k_J(x)) / λn .
 //! ```
 //!
-//! BLESS goes from a coarse λ to a fine one; each level draws R candidates uniformly, scores them
-//! with the subset of the level before, and draws M ∝ N(λ) of them in proportion to the scores,
-//! `A = (R M / n) diag(p)`. Departures: where R would exceed n every row is a candidate once; rows
-//! drawn c times are kept once with `A/c`, which leaves ℓ̃ as it is; where N(λ) is asked for, λ lies
-//! between two levels, and all rows are scored with the subset of the coarser one, as a level is.
+//! BLESS proceeds from a coarse λ to a fine one. Each level draws R candidates uniformly, scores
+//! them with the subset of the previous level, and draws M ∝ N(λ) of them with probability
+//! proportional to the scores, `A = (R M / n) diag(p)`. Departures from the paper: if R would
+//! exceed n, every row is a candidate once; rows drawn c times are kept once with `A/c`, which does
+//! not change ℓ̃; if N(λ) is the target, λ lies between two levels, and all rows are scored with
+//! the subset of the coarser one, as at a level.
 
 use crate::error::Result;
 use crate::kernel::ScaledKernel;
@@ -25,29 +26,29 @@ use crate::numeric::points::{PointColumns, Points};
 use crate::numeric::random::{below, draw, unit};
 use crate::numeric::work::Work;
 
-/// λ falls by this factor from level to level.
+/// Ratio of λ between levels.
 const STEP: f64 = 2.0;
-/// Candidates of a level, over 1/λ.
+/// Number of candidates of a level, times λ.
 const CANDIDATES: f64 = 4.0;
-/// Rows kept at a level, over the effective dimension …
+/// Number of rows kept at a level, relative to the effective dimension …
 const KEPT: f64 = 3.0;
-/// … and on top of that, for small dimensions, where chance weighs more.
+/// … and a constant added to it, because chance matters more for small dimensions.
 const KEPT_EXTRA: f64 = 100.0;
-/// λn at which the path ends although the effective dimension asked for is not reached: below it
-/// the scores are differences of nearly equal numbers.
+/// λn at which BLESS stops even if the requested effective dimension is not attained. Below it, the
+/// scores are differences of nearly equal numbers.
 const LEAST_LAMBDA_N: f64 = 1e-9;
 
-/// What to aim for.
+/// The target of BLESS.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
-    /// λ such that the effective dimension N(λ) is this.
+    /// The λ whose effective dimension N(λ) is this value.
     EffectiveDimension(f64),
-    /// This λ.
+    /// A given λ.
     Lambda(f64),
 }
 
 impl Target {
-    /// λ at which BLESS keeps about `m` rows.
+    /// The target for which BLESS keeps about `m` rows.
     pub fn landmarks(m: usize) -> Self {
         Target::EffectiveDimension(m as f64 / KEPT)
     }
@@ -63,13 +64,13 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// `Σ_i ℓ̃(λ, i)`, which estimates N(λ).
+    /// `Σ_i ℓ̃(λ, i)`, an estimate of N(λ).
     pub fn effective_dimension(&self) -> f64 {
         self.scores.iter().sum()
     }
 
-    /// The paper's way: as many draws with replacement as BLESS keeps rows for, in proportion to N(λ).
-    /// How many different rows come out is random.
+    /// The paper's sampling: as many draws with replacement as BLESS keeps rows, which is
+    /// proportional to N(λ). The number of different rows is random.
     pub fn draw_some(&self, rng: &mut impl rand::Rng) -> Vec<usize> {
         let draws = (KEPT * self.effective_dimension()).ceil() as usize;
         let mut drawn: Vec<usize> = (0..draws).filter_map(|_| draw(&self.scores, rng)).collect();
@@ -78,7 +79,7 @@ impl Scores {
         drawn
     }
 
-    /// Draws `m` different points without replacement, in proportion to the scores.
+    /// Draws `m` different points without replacement, with probability proportional to the scores.
     pub fn sample(&self, points: &Points, m: usize, rng: &mut impl rand::Rng) -> Vec<usize> {
         let mut keyed: Vec<(f64, usize)> = super::uniform::distinct(points)
             .into_iter()
@@ -89,7 +90,7 @@ impl Scores {
     }
 }
 
-/// A weighted subset J, A that stands for all rows.
+/// A weighted subset (J, A) that represents all rows.
 struct Subset {
     indices: Vec<usize>,
     /// Diagonal of A.
@@ -141,7 +142,7 @@ pub fn bless(
     Ok(Scores { lambda, scores })
 }
 
-/// Refuses scores of so many rows by so large a subset where they take too long.
+/// Refuses scores of `rows` rows by a subset of this size if they take too long.
 fn check_work(rows: usize, subset: f64) -> Result<()> {
     let operations = subset * subset * (2.0 * rows as f64 + subset);
     Work { operations, bytes: 16.0 * subset * subset }.check_beside(
@@ -150,7 +151,7 @@ fn check_work(rows: usize, subset: f64) -> Result<()> {
     )
 }
 
-/// λ at which N(λ), linear in log λ between two levels, is `wanted`.
+/// λ at which N(λ), interpolated linearly in log λ between two levels, is `wanted`.
 fn interpolate(coarse: (f64, f64), fine: (f64, f64), wanted: f64) -> f64 {
     let share = ((wanted - coarse.1) / (fine.1 - coarse.1)).clamp(0.0, 1.0);
     (coarse.0.ln() + share * (fine.0.ln() - coarse.0.ln())).exp()
@@ -167,7 +168,7 @@ impl Bless<'_> {
         self.kernel.of(self.kernel.distance_between(x, y))
     }
 
-    /// One level: candidates, their scores, the next subset, and the estimate of N(λ).
+    /// Computes one level: candidates, their scores, the next subset, and the estimate of N(λ).
     fn level(
         &self,
         subset: &Subset,
@@ -213,7 +214,7 @@ impl Bless<'_> {
                 let k = self.value(j[p], j[q]);
                 if p == q { k + lambda * n * subset.weights[p] } else { k }
             }))?;
-            // Rows in chunks: memory stays at |J| × 1024.
+            // Rows are processed in chunks, so that memory stays at |J| × 1024.
             let mut explained = Vec::with_capacity(rows.len());
             let columns = PointColumns::new(&self.points.select(j));
             for chunk in rows.chunks(1024) {
@@ -225,7 +226,7 @@ impl Bless<'_> {
             }
             explained
         };
-        // A score is at most 1, and rounding must not make one zero or negative.
+        // A score is at most 1. Rounding must not make it zero or negative.
         Ok(explained.iter().map(|e| ((1.0 - e) / (lambda * n)).clamp(1e-12, 1.0)).collect())
     }
 }
@@ -239,7 +240,7 @@ pub fn exact(points: &Points, kernel: ScaledKernel, lambda: f64) -> Result<Vec<f
     Ok((0..n).map(|i| (0..n).map(|l| shrink[l] * eigen.vectors.get(i, l).powi(2)).sum()).collect())
 }
 
-/// The least z of eq. (10): `ℓ/z ≤ ℓ̃ ≤ z ℓ` for every row.
+/// The smallest z of eq. (10): `ℓ/z ≤ ℓ̃ ≤ z ℓ` for every row.
 pub fn accuracy(approximate: &[f64], exact: &[f64]) -> f64 {
     approximate.iter().zip(exact).map(|(a, e)| (a / e).max(e / a)).fold(1.0, f64::max)
 }

@@ -1,4 +1,4 @@
-//! Uniform sampling without replacement among the different points.
+//! Uniform sampling without replacement among different points.
 
 use crate::numeric::points::Points;
 use crate::numeric::random::below;
@@ -9,8 +9,8 @@ fn key(row: &[f32]) -> Vec<u32> {
     row.iter().map(|x| (x + 0.0).to_bits()).collect()
 }
 
-/// Chooses `m` different points by drawing rows uniformly without replacement, passing over rows
-/// equal to one drawn before or to one of `chosen`.
+/// Chooses `m` different points by drawing rows uniformly without replacement. Skips rows equal to
+/// one drawn before or to one of `chosen`.
 pub fn uniform(
     points: &Points,
     chosen: &[usize],

@@ -1,21 +1,22 @@
-//! Which fold a row is in.
+//! The rule that assigns rows to folds.
 
 use crate::error::{Error, Result};
 use crate::rows::sample::mix;
 
-/// How many folds there may be.
+/// Allowed numbers of folds.
 const FOLD_COUNTS: std::ops::RangeInclusive<u32> = 2..=64;
 
-/// What the fold of a row is told by.
+/// The property of a row that determines its fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoldBy {
-    /// Its coordinates and levels: equal rows share a fold.
+    /// Coordinates and levels: equal rows share a fold.
     Content,
-    /// The text of this column: rows with the same key share a fold. A row that lacks it goes by its content.
+    /// The text of this column: rows with the same key share a fold. A row whose key is missing is
+    /// assigned by content.
     Key(String),
 }
 
-/// How rows are dealt to folds.
+/// The rule that assigns rows to folds.
 ///
 /// ```
 /// use nysketch_core::{FoldBy, FoldRule};
@@ -31,7 +32,7 @@ pub struct FoldRule {
 }
 
 impl FoldRule {
-    /// So many folds, dealt in this way.
+    /// A rule with `count` folds, assigned by `by`.
     pub fn new(count: u32, by: FoldBy) -> Result<Self> {
         if !FOLD_COUNTS.contains(&count) {
             let expected = format!("between {} and {}", FOLD_COUNTS.start(), FOLD_COUNTS.end());
@@ -40,12 +41,12 @@ impl FoldRule {
         Ok(FoldRule { count, by })
     }
 
-    /// So many folds by the content of rows.
+    /// A rule with `count` folds, assigned by the content of rows.
     pub fn by_content(count: u32) -> Result<Self> {
         FoldRule::new(count, FoldBy::Content)
     }
 
-    /// So many folds by the text of a column.
+    /// A rule with `count` folds, assigned by the text of a column.
     pub fn by_key(count: u32, column: impl Into<String>) -> Result<Self> {
         FoldRule::new(count, FoldBy::Key(column.into()))
     }
@@ -55,12 +56,12 @@ impl FoldRule {
         self.count
     }
 
-    /// What the fold of a row is told by.
+    /// The property of a row that determines its fold.
     pub fn by(&self) -> &FoldBy {
         &self.by
     }
 
-    /// The column that rows are dealt by, if there is one.
+    /// The column that determines the fold, if there is one.
     pub fn key(&self) -> Option<&str> {
         match &self.by {
             FoldBy::Content => None,
@@ -73,7 +74,7 @@ impl FoldRule {
         ((u128::from(hash) * u128::from(self.count)) >> 64) as u32
     }
 
-    /// The rule as files say it: `16 content`, or `16 key user_id`.
+    /// The rule as written in files: `16 content`, or `16 key user_id`.
     pub(crate) fn to_text(&self) -> String {
         match &self.by {
             FoldBy::Content => format!("{} content", self.count),
@@ -81,7 +82,7 @@ impl FoldRule {
         }
     }
 
-    /// The rule that a file says.
+    /// Parses a rule as written in files.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let (count, by) = text.split_once(' ')?;
         let by = match by.split_once(' ') {
@@ -102,12 +103,12 @@ impl std::fmt::Display for FoldRule {
     }
 }
 
-/// Hash of words and of the number of bytes that they hold.
+/// Hashes words and the number of bytes that they hold.
 fn hash(words: impl Iterator<Item = u64>, bytes: usize) -> u64 {
     mix(words.fold(0, |state, word| mix(state ^ word)) ^ bytes as u64)
 }
 
-/// Hash of a text: of its bytes, eight at a time.
+/// Hashes the bytes of a text, eight at a time.
 pub(crate) fn text_hash(text: &str) -> u64 {
     let word = |chunk: &[u8]| {
         let mut bytes = [0; 8];
@@ -117,9 +118,9 @@ pub(crate) fn text_hash(text: &str) -> u64 {
     hash(text.as_bytes().chunks(8).map(word), text.len())
 }
 
-/// Hash of a row: of its narrowed coordinates, then of its levels, four bytes each.
+/// Hashes the narrowed coordinates of a row, then its levels, four bytes each.
 pub(crate) fn content_hash(z: &[f32], levels: &[u32]) -> u64 {
-    // Numbers that are equal have the same bits, and so has everything that is not a number.
+    // Equal numbers get the same bits (0 and −0), and all NaNs get the same bits.
     let bits = |z: &f32| if z.is_nan() { f32::NAN.to_bits() } else { (z + 0.0).to_bits() };
     let mut halves = z.iter().map(bits).chain(levels.iter().copied());
     let words = std::iter::from_fn(|| {
@@ -151,7 +152,7 @@ mod tests {
         assert_ne!(text_hash(""), text_hash("\0"));
     }
 
-    /// FORMAT.md has these, so that other readers can be checked.
+    /// FORMAT.md lists these values so that other readers can be tested.
     #[test]
     fn hashes_are_those_of_the_format() {
         assert_eq!(text_hash(""), 0xe220_a839_7b1d_cdaf);
@@ -159,8 +160,9 @@ mod tests {
         assert_eq!(content_hash(&[1.0, -2.5, 0.0], &[]), 0x7e88_d8e0_f3c2_4600);
     }
 
-    /// Of 64,000 rows in 16 folds each has 4,000 with a standard deviation of 61; six of those make a false alarm
-    /// rarer than 1e-7. Neighbouring numbers, as of a column that counts, must not show.
+    /// With 64,000 rows in 16 folds, each fold has 4,000 rows with a standard deviation of 61. Six
+    /// standard deviations make a false alarm rarer than 1e-7. Consecutive numbers, such as those
+    /// of a counter column, must be spread evenly too.
     #[test]
     fn folds_are_even_whatever_the_rows_look_like() {
         let rule = FoldRule::by_content(16).unwrap();

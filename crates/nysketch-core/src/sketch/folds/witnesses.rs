@@ -1,31 +1,32 @@
-//! In which fold the rows are that a witness stands for.
+//! The fold of the rows that equal a retained row.
 //!
-//! A key is not among the coordinates of a witness, so that a pass by keys counts, for each witness, over the rows
-//! with its content hash: their number c, Σ fold and Σ fold². These are sums like others, and `c·Σfold² = (Σfold)²`
-//! if and only if all of those rows are in one fold, which is `Σfold / c`.
+//! The coordinates of a retained row do not contain the key. A pass by keys therefore counts, for
+//! each retained row, the rows with its content hash: their number c, Σ fold and Σ fold². These
+//! sums are additive, and `c·Σfold² = (Σfold)²` if and only if all these rows are in one fold,
+//! which is then `Σfold / c`.
 
 use super::rule::content_hash;
 use crate::plan::Plan;
 use crate::sums::BrokenRule;
 use std::collections::HashMap;
 
-/// Number, Σ fold and Σ fold² of the rows that equal a witness.
+/// Number, Σ fold and Σ fold² of the rows that equal a retained row.
 pub(crate) type Counts = [i64; 3];
 
-/// Most rows that equal one witness: Σ fold² stays within 64 bits.
+/// Largest number of rows that equal one retained row, such that Σ fold² fits in 64 bits.
 const MOST: i64 = 1 << 50;
 
-/// What is counted for each witness, in their order.
+/// The counts of each retained row, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WitnessFolds(pub Vec<Counts>);
 
 impl WitnessFolds {
-    /// No rows, for so many witnesses.
+    /// Counts without rows for `witnesses` retained rows.
     pub fn zero(witnesses: usize) -> Self {
         WitnessFolds(vec![[0; 3]; witnesses])
     }
 
-    /// Counts a row of a fold that equals these witnesses.
+    /// Counts a row of a fold that equals these retained rows.
     pub fn add(&mut self, witnesses: &[u32], fold: u32) {
         let fold = i64::from(fold);
         for witness in witnesses {
@@ -41,7 +42,7 @@ impl WitnessFolds {
         }
     }
 
-    /// The fold of each witness, where it is one.
+    /// The fold of each retained row, or `None` if its rows are not all in one fold.
     pub fn folds(&self) -> Vec<Option<u32>> {
         let one = |&[rows, sum, squares]: &Counts| {
             let (n, sum) = (i128::from(rows), i128::from(sum));
@@ -50,7 +51,7 @@ impl WitnessFolds {
         self.0.iter().map(one).collect()
     }
 
-    /// Checks that some rows of so many folds have these counts.
+    /// Checks that some rows in `folds` folds have these counts.
     pub fn check(&self, folds: u32) -> Result<(), BrokenRule> {
         let last = i128::from(folds - 1);
         let possible = |&[rows, sum, squares]: &Counts| {
@@ -71,7 +72,7 @@ impl WitnessFolds {
     }
 }
 
-/// The content hash of each witness that is at hand.
+/// The content hash of each available retained row.
 pub(super) fn hashes(plan: &Plan) -> Vec<u64> {
     let (Some(rows), Some(witnesses)) = (plan.witness_rows(), &plan.witnesses) else {
         return Vec::new();
@@ -81,7 +82,7 @@ pub(super) fn hashes(plan: &Plan) -> Vec<u64> {
     rows.rows().enumerate().map(|(i, z)| content_hash(z, levels(i))).collect()
 }
 
-/// The witnesses that have each content hash.
+/// The retained rows with each content hash.
 pub(crate) fn by_hash(plan: &Plan) -> HashMap<u64, Vec<u32>> {
     let mut all: HashMap<u64, Vec<u32>> = HashMap::new();
     for (i, hash) in hashes(plan).into_iter().enumerate() {
