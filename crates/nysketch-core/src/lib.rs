@@ -21,6 +21,8 @@
 //! `planning` this crate sketches with a given plan, merges, subtracts and reads and writes files,
 //! and has no linear algebra.
 
+#![cfg_attr(not(feature = "planning"), allow(dead_code, reason = "planning uses the rest"))]
+
 pub mod error;
 pub mod format;
 pub mod kernel;

@@ -1,6 +1,7 @@
 //! Kernels in double precision: a slow, direct implementation, with gradients.
 
 use super::table::{Kernel, Metric};
+#[cfg(feature = "planning")]
 use crate::numeric::linalg::Matrix;
 use crate::numeric::points::{PointColumns, Points};
 
@@ -67,6 +68,7 @@ impl ScaledKernel {
     }
 
     /// `κ(x_i, x_j)` for all pairs of points.
+    #[cfg(feature = "planning")]
     pub fn gram(&self, points: &Points) -> Matrix {
         let n = points.len();
         Matrix::from_fn(n, n, |i, j| self.of(self.distance_between(points.row(i), points.row(j))))
