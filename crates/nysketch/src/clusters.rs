@@ -1,4 +1,4 @@
-//! Clusters in words that people use: how many rows each has, and how it differs from the whole.
+//! Readable descriptions of clusters: how many rows each has, and how it differs from all rows.
 
 use crate::model::{Model, Shape};
 use crate::profile::Profile;
@@ -6,7 +6,7 @@ use crate::recipe::words::{self, cycle, on_circle, percent};
 use crate::recipe::{Category, Recipe};
 use serde::Serialize;
 
-/// What a model says of one cluster or component.
+/// The description of one cluster or component.
 ///
 /// ```
 /// use nysketch::{FitParams, Task, fit};
@@ -28,61 +28,61 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// Its label.
+    /// Label of the cluster.
     pub label: usize,
-    /// Its share of the rows.
+    /// Share of the rows.
     pub share: f64,
-    /// Its rows, as far as the sketch tells.
+    /// Estimated number of rows.
     pub rows: u64,
-    /// How far its rows are from its centre, in the coordinates of the fit: `√Σ_j (spread_j/s_j)²`; `None`
-    /// where the sketch did not tell.
+    /// Distance of the rows from the centre, in the coordinates of the fit: `√Σ_j (spread_j/s_j)²`;
+    /// `None` if the sketch does not contain the required sums.
     pub spread: Option<f64>,
-    /// What it is told by, where it differs most from the whole first; empty where the sketch did not tell what the
-    /// whole looks like.
+    /// Differences from all rows, the largest first; empty if the sketch does not contain the
+    /// required sums.
     pub traits: Vec<Trait>,
 }
 
-/// What rows can be told by.
+/// A property in which groups of rows can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
-    /// The mean of a column of numbers.
+    /// The mean of a numeric column.
     Number(usize),
     /// The mean of a time on a circle, by the columns of its sine and its cosine.
     Cycle(usize, usize),
     /// The share of a level, by its category and its code.
     Level(usize, usize),
-    /// The share of the rows that lack a number.
+    /// The share of missing values of a numeric column.
     Missing(usize),
 }
 
-/// Some rows beside the whole, in one aspect.
+/// A group of rows compared with all rows, in one aspect.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Trait {
-    /// Which aspect.
+    /// The aspect.
     pub aspect: Aspect,
-    /// Its value, in what is measured: see [`Aspect::text`].
+    /// Value for the group, in measured units: see [`Aspect::text`].
     pub value: f64,
-    /// The same over all rows.
+    /// Value for all rows.
     pub overall: f64,
-    /// How many standard deviations of all rows lie between the two; 0 for a constant column.
+    /// Difference in standard deviations of all rows; 0 for a constant column.
     pub deviations: f64,
 }
 
-/// Means of columns and shares of rows, as far as they are known.
+/// Known means of columns and shares of rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
-    /// The mean of each column of numbers.
+    /// The mean of each numeric column.
     pub numbers: &'a [f64],
-    /// The share of each level of each category, one after the other; empty where it is not known.
+    /// The share of each level of each category, concatenated; empty if not known.
     pub levels: &'a [f64],
-    /// The share of rows that lack each number, likewise.
+    /// The share of missing values of each numeric column; empty if not known.
     pub missing: &'a [f64],
 }
 
 impl Facts<'_> {
-    /// The value of an aspect, where it is known.
+    /// Returns the value of an aspect, if known.
     pub fn value(&self, aspect: Aspect, recipe: &Recipe) -> Option<f64> {
         match aspect {
             Aspect::Number(j) => self.numbers.get(j).copied(),
@@ -97,7 +97,7 @@ impl Facts<'_> {
 }
 
 impl Aspect {
-    /// Everything that rows of these columns can be told by.
+    /// Returns all aspects of rows with these columns.
     pub fn all(recipe: &Recipe) -> Vec<Aspect> {
         let numbers = &recipe.numbers;
         let mut all = Vec::new();
@@ -126,7 +126,8 @@ impl Aspect {
         all
     }
 
-    /// What people call it: a column, a level as `carrier: UA`, or that a column is missing.
+    /// Returns the readable name: a column, a level such as `carrier: UA`, or a column followed by
+    /// "missing".
     pub fn name(self, columns: &[String], recipe: &Recipe) -> String {
         match self {
             Aspect::Number(j) => columns[j].clone(),
@@ -142,7 +143,7 @@ impl Aspect {
         }
     }
 
-    /// A value of it as people write it: in the table's units, as a time, or as a share.
+    /// Formats a value of the aspect: in the table's units, as a time, or as a share.
     pub fn text(self, value: f64, recipe: &Recipe) -> String {
         match self {
             Aspect::Number(j) | Aspect::Cycle(j, _) => words::value(recipe.numbers[j].step, value),
@@ -150,7 +151,7 @@ impl Aspect {
         }
     }
 
-    /// Its category, where it is a level.
+    /// Returns the category if the aspect is a level.
     pub fn category(self, recipe: &Recipe) -> Option<&Category> {
         match self {
             Aspect::Level(c, _) => recipe.categories.get(c),
@@ -159,7 +160,8 @@ impl Aspect {
     }
 }
 
-/// Rows beside the whole, in every aspect that is known of both, the most unusual first.
+/// Compares a group of rows with all rows, in every aspect that is known for both, the largest
+/// difference first.
 pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait> {
     let all = Facts { numbers: &whole.mean, levels: &whole.levels, missing: &whole.missing };
     let far = |j: usize| match whole.deviation[j] > 0.0 {
@@ -183,7 +185,7 @@ pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait>
     traits
 }
 
-/// The same in fewer words: of each category only the level that is there more often than elsewhere.
+/// Shortens a list of traits: keeps one level per category, the one that is most over-represented.
 pub fn telling(traits: &[Trait]) -> Vec<Trait> {
     let mut told: Vec<usize> = Vec::new();
     let mut kept = Vec::new();
@@ -203,7 +205,8 @@ pub fn telling(traits: &[Trait]) -> Vec<Trait> {
 }
 
 impl Model {
-    /// Its clusters or components, by label; none for principal components.
+    /// Returns the descriptions of the clusters or components, by label; empty for principal
+    /// components.
     pub fn clusters(&self) -> Vec<Cluster> {
         let (weights, centres) = match &self.shape {
             Shape::Centres { weights, centres } => (weights, centres),
@@ -220,14 +223,14 @@ impl Model {
         (0..weights.len()).map(cluster).collect()
     }
 
-    /// How far rows with these standard deviations are from their mean, in the coordinates of the fit:
-    /// `√Σ_j (deviation_j/s_j)²`.
+    /// Returns the root mean squared distance from their mean of rows with these standard
+    /// deviations, in the coordinates of the fit: `√Σ_j (deviation_j/s_j)²`.
     pub fn spread(&self, deviations: &[f64]) -> f64 {
         let square = |(d, scale): (&f64, &f64)| (d / scale).powi(2);
         deviations.iter().zip(&self.scale).map(square).sum::<f64>().sqrt()
     }
 
-    /// What is known of the rows of a cluster.
+    /// Returns the known statistics of the rows of a cluster.
     fn facts<'a>(&'a self, label: usize, centres: &'a [Vec<f64>]) -> Facts<'a> {
         let profile = self.profile.as_ref();
         Facts {
@@ -237,18 +240,18 @@ impl Model {
         }
     }
 
-    /// A place beside the whole, the most unusual aspects first.
+    /// Compares a group of rows with all rows, the largest difference first.
     pub fn traits(&self, place: Facts<'_>) -> Vec<Trait> {
         let Some(profile) = &self.profile else { return Vec::new() };
         unusual(&self.recipe, place, profile)
     }
 
-    /// What people call an aspect: see [`Aspect::name`].
+    /// Returns the readable name of an aspect: see [`Aspect::name`].
     pub fn name_of(&self, aspect: Aspect) -> String {
         aspect.name(&self.columns, &self.recipe)
     }
 
-    /// A value of an aspect as people write it: see [`Aspect::text`].
+    /// Formats a value of an aspect: see [`Aspect::text`].
     pub fn text_of(&self, aspect: Aspect, value: f64) -> String {
         aspect.text(value, &self.recipe)
     }
