@@ -1,4 +1,4 @@
-//! Witness rows: which are drawn, what they change, and how sketches carry them.
+//! Retained rows: how they are drawn, their effects, and how sketches contain them.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn their_number_changes_nothing_else_of_a_plan() {
         others.witnesses = None;
         assert_eq!(others, *without);
     }
-    // Version 1, as before there were witnesses.
+    // Version 1, as for plans that never had retained rows.
     assert!(String::from_utf8_lossy(&without.to_bytes()).contains("\\\"format\\\":1"));
 }
 

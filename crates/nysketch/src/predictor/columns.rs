@@ -2,10 +2,10 @@
 //!
 //! | column | content | models |
 //! |---|---|---|
-//! | `label` | the nearest centre or most likely component, from 0; -1 for an unusable row | all but pca |
+//! | `label` | nearest centre or most likely component, from 0; -1 if unusable | all but pca |
 //! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but pca |
 //! | `log_density` | log density of the row, in nats | mixtures |
-//! | `outlier` | whether the log density is below a threshold; missing for an unusable row | mixtures, on request |
+//! | `outlier` | whether the log density is low; missing if unusable | mixtures, on request |
 //! | `p0`, `p1`, … | probability of each component | mixtures, on request |
 //! | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 
@@ -18,10 +18,10 @@ use crate::model::{Model, Shape};
 ///
 /// | column | content | models |
 /// |---|---|---|
-/// | `label` | the nearest centre or most likely component, from 0; -1 for an unusable row | all but pca |
+/// | `label` | nearest centre or most likely component, from 0; -1 if unusable | all but pca |
 /// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but pca |
 /// | `log_density` | log density of the row, in nats | mixtures |
-/// | `outlier` | whether the log density is below a threshold; missing for an unusable row | mixtures, on request |
+/// | `outlier` | whether the log density is low; missing if unusable | mixtures, on request |
 /// | `p0`, `p1`, … | probability of each component | mixtures, on request |
 /// | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 ///
