@@ -1,25 +1,25 @@
-//! Which file imports which: imports and paths resolved to the file that defines what they name.
+//! The import graph: imports and paths, resolved to the files that define the names.
 
 use super::modules::{Import, Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From file to file, with the names that make the edge and the first line of each.
+/// Edges from file to file, with the names that cause an edge and the first line of each.
 pub type Edges = BTreeMap<(usize, usize), BTreeMap<String, usize>>;
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Place {
     Module(usize),
-    /// Something that this module defines, or would by a macro.
+    /// An item that this module defines, possibly by a macro.
     Item(usize),
     /// Another crate.
     Outside,
 }
 
-/// The edges of a crate.
+/// Returns the edges of a crate.
 ///
-/// In a file that lists modules (`lib.rs`, `mod.rs`) a `pub use` is a table of contents and no edge,
-/// unless the file itself works with what it lists.
+/// In a file that lists modules (`lib.rs`, `mod.rs`), a `pub use` is a table of contents and not an
+/// edge, unless the file itself uses the items that it lists.
 pub fn edges(modules: &Modules) -> Edges {
     let mut edges = Edges::new();
     for (id, module) in modules.modules.iter().enumerate() {
@@ -35,7 +35,7 @@ pub fn edges(modules: &Modules) -> Edges {
         let counts =
             |import: &Import| import.name.is_some() && !(import.public && modules.lists(module));
         let imports = || module.imports.iter().filter(|import| counts(import));
-        // What an import has brought in is not counted again where it is used.
+        // An imported name is not counted again where it is used.
         let new = |name: &str, place: Place| {
             matches!(place, Place::Module(_)) || !imports().any(|i| i.name.as_deref() == Some(name))
         };
@@ -58,7 +58,7 @@ pub fn edges(modules: &Modules) -> Edges {
 }
 
 impl Modules {
-    /// Whether the module's file is one that lists others.
+    /// Returns whether the file of the module is one that lists others.
     fn lists(&self, module: &Module) -> bool {
         let file = &self.files[module.file];
         file == "lib.rs" || file == "main.rs" || file.ends_with("/mod.rs")
@@ -68,7 +68,7 @@ impl Modules {
         self.follow(from, path, &mut BTreeSet::new())
     }
 
-    /// Follows a path from a module as far as it leads.
+    /// Follows a path from a module as far as it can be resolved.
     fn follow(&self, from: usize, path: &[String], seen: &mut BTreeSet<(usize, String)>) -> Place {
         let mut place = Place::Module(from);
         for (at, name) in path.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Modules {
         place
     }
 
-    /// What a name means in a module: a child, an item, or what an import points at.
+    /// Returns the target of a name in a module: a child, an item, or the target of an import.
     fn lookup(
         &self,
         module: usize,
@@ -118,7 +118,7 @@ impl Modules {
     }
 }
 
-/// Sets of files each of which reaches every other, by Tarjan's algorithm; single files are left out.
+/// Returns the strongly connected components of more than one file, by Tarjan's algorithm.
 pub fn components(files: usize, edges: &Edges) -> Vec<BTreeSet<usize>> {
     let (order, low) = (vec![None; files], vec![0; files]);
     let mut search = Search { edges, order, low, stack: Vec::new(), visited: 0, found: Vec::new() };

@@ -1,4 +1,4 @@
-//! No source file may import, directly or through others, a file that imports it.
+//! Checks that no source file imports, directly or indirectly, a file that imports it.
 
 mod graph;
 mod modules;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Looks at the crates under `crates` and at this one.
+/// Checks the crates under `crates` and this one.
 pub fn check() -> Outcome {
     eprintln!("== import cycles");
     let mut found = String::new();
@@ -25,7 +25,7 @@ pub fn check() -> Outcome {
     if found.is_empty() { Ok(()) } else { Err(format!("files that import one another:\n{found}")) }
 }
 
-/// Source folders, relative to the root.
+/// Returns the source folders, relative to the root.
 fn crates() -> Result<Vec<String>, String> {
     let entries = fs::read_dir(root().join("crates")).map_err(|e| format!("crates: {e}"))?;
     let names =
@@ -35,7 +35,7 @@ fn crates() -> Result<Vec<String>, String> {
     Ok(folders)
 }
 
-/// Reads the Rust files of a folder and of those in it.
+/// Reads the Rust files of a folder and its subfolders.
 fn read(folder: &Path, below: &str, sources: &mut Sources) -> Outcome {
     let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -50,7 +50,7 @@ fn read(folder: &Path, below: &str, sources: &mut Sources) -> Outcome {
     Ok(())
 }
 
-/// Every cycle with the imports that make it; nothing where there is none.
+/// Describes every cycle with the imports that cause it; empty if there is none.
 fn report(folder: &str, modules: &Modules) -> String {
     let edges = edges(modules);
     let mut text = String::new();
@@ -72,7 +72,7 @@ fn report(folder: &str, modules: &Modules) -> String {
 mod tests {
     use super::*;
 
-    /// Cycles in a crate of these files, as sorted lists of names.
+    /// Returns the cycles in a crate of these files, as sorted lists of names.
     fn cycles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let sources =
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();

@@ -1,5 +1,5 @@
-//! The modules of a crate as its source files declare them: what each defines, imports and mentions.
-//! Code under `#[cfg(test)]` is left out.
+//! The modules of a crate as declared in its source files, with the definitions, imports and
+//! mentions of each. Code under `#[cfg(test)]` is ignored.
 
 use super::tokens::{Token, tokens};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,22 +20,22 @@ pub struct Module {
     pub file: usize,
     pub parent: usize,
     pub children: BTreeMap<String, usize>,
-    /// Names of what it defines, modules apart.
+    /// Names of its definitions, except modules.
     pub items: BTreeSet<String>,
     pub imports: Vec<Import>,
     /// Paths of two or more names outside `use`.
     pub mentions: Vec<Mention>,
-    /// Single names that stand for a type or a call, with the first line of each.
+    /// Single names of types or calls, with the first line of each.
     pub words: BTreeMap<String, usize>,
 }
 
 /// One leaf of a `use` tree.
 pub struct Import {
     pub path: Vec<String>,
-    /// None for `*`.
+    /// `None` for `*`.
     pub name: Option<String>,
     pub line: usize,
-    /// `pub use`, whatever the reach of `pub`.
+    /// `pub use`, whatever the visibility.
     pub public: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Mention {
 }
 
 impl Modules {
-    /// All that `root`, say `lib.rs`, declares.
+    /// Reads all modules that `root`, for example `lib.rs`, declares.
     pub fn new(sources: &Sources, root: &str) -> Self {
         let mut modules = Modules::default();
         modules.file(sources, root.to_string(), 0);
@@ -76,7 +76,7 @@ impl Modules {
 struct Scan<'a> {
     modules: &'a mut Modules,
     sources: &'a Sources,
-    /// Where the files of child modules are, with a slash at the end.
+    /// The folder of the files of child modules, with a slash at the end.
     folder: String,
 }
 
@@ -125,7 +125,7 @@ impl Scan<'_> {
         }
     }
 
-    /// `use …;` from its keyword on.
+    /// Reads `use …;`, starting at its keyword.
     fn import(&mut self, module: usize, tokens: &[Token], at: usize) -> usize {
         let end = (at..tokens.len()).find(|&i| tokens[i].is(';')).unwrap_or(tokens.len());
         let mut leaves = Vec::new();
@@ -140,7 +140,7 @@ impl Scan<'_> {
         end + 1
     }
 
-    /// `mod name;` or `mod name { … }` after the name.
+    /// Reads `mod name;` or `mod name { … }` after the name.
     fn child(&mut self, module: usize, name: &str, tokens: &[Token], at: usize) -> usize {
         let (child, end) = if tokens.get(at).is_some_and(|t| t.is('{')) {
             let end = close(tokens, at);
@@ -161,7 +161,7 @@ impl Scan<'_> {
         end + 1
     }
 
-    /// A word in code, and the path that it starts.
+    /// Reads a word in code, and the path that it starts.
     fn mention(&mut self, module: usize, tokens: &[Token], at: usize) -> usize {
         let mut end = at + 1;
         while colons(tokens, end) && tokens.get(end + 2).is_some_and(|t| t.word().is_some()) {
@@ -169,7 +169,7 @@ impl Scan<'_> {
         }
         let path: Vec<String> =
             tokens[at..end].iter().filter_map(|t| t.word().map(str::to_string)).collect();
-        // A method, a field or a definition is no mention.
+        // A method, a field or a definition is not a mention.
         let inside = at > 0
             && (tokens[at - 1].is('.')
                 || tokens[at - 1].word() == Some("fn")
@@ -185,7 +185,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a single word stands for a type, a constant, or something that is called.
+/// Returns whether a single word is the name of a type, a constant or a call.
 fn names_something(tokens: &[Token], at: usize) -> bool {
     let called = |next: &Token| next.is('(') || next.is('!');
     tokens[at].word().is_some_and(|word| word.starts_with(char::is_uppercase))
@@ -193,12 +193,12 @@ fn names_something(tokens: &[Token], at: usize) -> bool {
         || colons(tokens, at + 1)
 }
 
-/// Whether `::` stands here.
+/// Returns whether there is a `::` at this token.
 fn colons(tokens: &[Token], at: usize) -> bool {
     tokens.get(at..at + 2).is_some_and(|pair| pair.iter().all(|t| t.is(':')))
 }
 
-/// Where the bracket at `open` is closed.
+/// Returns the position at which the bracket at `open` is closed.
 fn close(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -214,7 +214,7 @@ fn close(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Skips an attribute, and what it stands before if that is compiled for tests alone.
+/// Skips an attribute, and the item after it if that is compiled for tests only.
 fn attribute(tokens: &[Token], at: usize) -> usize {
     let Some(open) = (at + 1..tokens.len().min(at + 3)).find(|&i| tokens[i].is('[')) else {
         return at + 1;
@@ -227,7 +227,7 @@ fn attribute(tokens: &[Token], at: usize) -> usize {
     if test && !inner { item_end(tokens, end + 1) } else { end + 1 }
 }
 
-/// Where the item that starts here, perhaps with more attributes, is over.
+/// Returns the end of the item that starts here, including further attributes.
 fn item_end(tokens: &[Token], mut at: usize) -> usize {
     while tokens.get(at).is_some_and(|t| t.is('#')) {
         at = close(tokens, at + 1) + 1;
@@ -255,7 +255,7 @@ fn item_end(tokens: &[Token], mut at: usize) -> usize {
     at
 }
 
-/// Whether the tokens end with `pub` or `pub(…)`.
+/// Returns whether the tokens end with `pub` or `pub(…)`.
 fn public(tokens: &[Token]) -> bool {
     let last = |tokens: &[Token]| tokens.last().is_some_and(|t| t.word() == Some("pub"));
     let open = tokens.iter().rposition(|t| t.is('('));

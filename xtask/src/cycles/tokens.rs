@@ -1,6 +1,7 @@
-//! Rust source as words and punctuation: comments, strings, characters, numbers and lifetimes are left out.
+//! Rust source as words and punctuation, without comments, strings, characters, numbers and
+//! lifetimes.
 
-/// A word or a sign, and the line it stands on.
+/// A word or a sign, with its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
     pub kind: Kind,
@@ -38,14 +39,14 @@ pub fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// What is left of the text.
+/// The unread part of the text.
 struct Reader<'a> {
     text: &'a str,
     line: usize,
 }
 
 impl Reader<'_> {
-    /// Takes what starts with `first`.
+    /// Reads the token that starts with `first`.
     fn next(&mut self, first: char) -> Option<Kind> {
         if self.text.starts_with("//") {
             self.take(self.text.find('\n').unwrap_or(self.text.len()));
@@ -79,12 +80,12 @@ impl Reader<'_> {
     }
 }
 
-/// Length of the letters, digits and underscores that the text starts with.
+/// Returns the length of the letters, digits and underscores at the start of the text.
 fn run(text: &str) -> usize {
     text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// Length of a block comment; they nest.
+/// Returns the length of a block comment; block comments can be nested.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -103,7 +104,8 @@ fn block_comment(text: &str) -> usize {
     at
 }
 
-/// Length of the string literal that the text starts with: `"…"`, `b"…"`, `c"…"`, `r#"…"#` and so on.
+/// Returns the length of the string literal at the start of the text: `"…"`, `b"…"`, `c"…"`,
+/// `r#"…"#` and so on.
 fn string(text: &str) -> Option<usize> {
     let prefix = text.find(|c| !matches!(c, 'b' | 'c' | 'r')).unwrap_or(text.len());
     let raw = text[..prefix].ends_with('r');
@@ -120,7 +122,7 @@ fn string(text: &str) -> Option<usize> {
     Some(open + escaped(&text[open..], '"'))
 }
 
-/// Length of a character, or of the tick of a lifetime.
+/// Returns the length of a character literal, or of the tick of a lifetime.
 fn quoted(text: &str) -> usize {
     let mut rest = text[1..].chars();
     match (rest.next(), rest.next()) {
@@ -129,7 +131,8 @@ fn quoted(text: &str) -> usize {
     }
 }
 
-/// Length of a literal that ends with `close`, where a backslash escapes the next character.
+/// Returns the length of a literal that ends with `close`, with a backslash as the escape
+/// character.
 fn escaped(text: &str, close: char) -> usize {
     let mut escape = false;
     for (at, c) in text.char_indices().skip(1) {
