@@ -1,7 +1,7 @@
 //! `cargo run --release -p nysketch-bench --bin growth`: time and memory of a sketch as functions
 //! of the number of rows, columns, landmarks, clusters and threads. Rows are generated on the fly,
-//! so 10⁸ of them fit on any machine. Prints Markdown tables. The slope is that of log time over
-//! log size: 1 if time grows in proportion.
+//! so 10⁸ rows fit on any machine. Prints Markdown tables. The slope is that of log time over log
+//! size: 1 if time grows in proportion.
 
 use nysketch::*;
 use std::sync::Arc;

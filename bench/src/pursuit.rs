@@ -1,6 +1,6 @@
 //! The effect of starts, bounds, steps and replicates on the quality of CL-OMPR.
 //!
-//! The same sketches are decoded with each of them changed in turn, for Fourier features and for
+//! The same sketches are decoded with one setting changed at a time, for Fourier features and for
 //! Nyström features at uniform landmarks. Numbers are medians over trials: the risk divided by that
 //! of Lloyd's algorithm on all rows, or nats above EM on all rows, for one pursuit and for the best
 //! of five by the objective, with the CPU seconds of one.

@@ -1,5 +1,5 @@
 //! Chores: `cargo xtask test` runs every check of the project, `cargo xtask check` the quick ones.
-//! The other tasks are parts of these, except `advisories`.
+//! The other tasks, except `advisories`, are single checks.
 
 mod advisories;
 mod browser;

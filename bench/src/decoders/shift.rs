@@ -7,7 +7,7 @@ use super::problem::Problem;
 use nysketch::atom::{Atom, Family};
 use rand_chacha::ChaCha8Rng;
 
-/// Number of starts that are evaluated, and number of those that are shifted.
+/// Number of starts that are evaluated, and number that are then shifted.
 const STARTS: (usize, usize) = (200, 20);
 /// Widths that are tried after each round, as shares of the data's variance.
 const WIDTHS: [f64; 6] = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6];

@@ -93,7 +93,7 @@ fn some(values: &[f64], d: usize, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64
     order[..count].iter().flat_map(|i| values[i * d..(i + 1) * d].iter().copied()).collect()
 }
 
-/// Returns the risk on all rows of a model learned from some of them.
+/// Returns the risk on all rows of a model learned from some rows.
 fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f64 {
     let rng = &mut ChaCha8Rng::seed_from_u64(5);
     let effort = Effort::new(starts, 200);
@@ -105,8 +105,8 @@ fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f
     crate::mse(all, d, &centres)
 }
 
-/// Raises variances to at least 1e-4 of those of all rows, as `fit` does: a column that is constant
-/// in a few rows may vary in others.
+/// Raises variances to at least 1e-4 of the variances of all rows, as `fit` does: a column that is
+/// constant in a few rows may vary in others.
 fn lifted(d: usize, all: &[f64], mut atoms: Vec<Atom>) -> Vec<Atom> {
     let n = (all.len() / d) as f64;
     for k in 0..d {

@@ -322,7 +322,7 @@ fn relative(setting: &Setting, risk: f64, reference: f64) -> f64 {
     if setting.task == Task::Gmm { risk - reference } else { risk / reference }
 }
 
-/// Returns the risk on all rows of a model learned, with 10 starts, from a few of them.
+/// Returns the risk on all rows of a model learned, with 10 starts, from a few rows.
 fn baseline(setting: &Setting, data: &Data, rows: &[f64]) -> f64 {
     let (d, k) = (setting.d, setting.k);
     if rows.is_empty() {

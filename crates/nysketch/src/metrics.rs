@@ -48,8 +48,8 @@ pub struct Risks {
 
 /// Weighted means over the rows; values that do not apply are `None`.
 ///
-/// Distances are those that the fit minimises: in the coordinates of the fit, with columns divided
-/// by the model's scale.
+/// Distances have the units that the fit minimises: the coordinates of the fit, with columns
+/// divided by the model's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Evaluation {

@@ -56,7 +56,7 @@ pub struct Model {
     pub task: Task,
     /// The numeric columns to which the model applies, in order.
     pub columns: Vec<String>,
-    /// The derivation of these columns from the columns of a table, and the categories.
+    /// The derivation of `columns` from the columns of a table, and the categories.
     #[serde(flatten, serialize_with = "file::recipe")]
     pub recipe: Recipe,
     /// The share of each level of each category, concatenated, in each cluster or component; empty
@@ -628,7 +628,7 @@ impl Model {
 /// Minimum share of a level when densities are computed.
 const LEAST_SHARE: f64 = 1e-9;
 
-/// Returns the smallest schema version that can represent a model of these columns.
+/// Returns the smallest schema version that can represent a model with this recipe.
 fn schema(recipe: &Recipe, columns: &[String]) -> u32 {
     if recipe.is_plain(columns) { 3 } else { 4 }
 }

@@ -7,7 +7,7 @@ use crate::linalg::{Cholesky, Matrix, dot};
 pub enum Status {
     /// The projected gradient vanished or the progress became negligible.
     Converged,
-    /// The limit of evaluations was reached.
+    /// The minimisation stopped at the limit of evaluations.
     EvaluationLimit,
     /// No step along the direction lowered the objective: the result is as good as rounding allows.
     NoProgress,
@@ -378,7 +378,7 @@ mod tests {
     }
 
     proptest! {
-        /// The conditions of optimality: x ≥ 0, gradient ≥ 0, and one of them zero in every
+        /// The conditions of optimality: x ≥ 0, gradient ≥ 0, and one or the other is zero in every
         /// coordinate.
         #[test]
         fn nonnegative_quadratic_meets_the_optimality_conditions(
@@ -406,8 +406,8 @@ mod tests {
         }
     }
 
-    /// Points on a line under a kernel much wider than their distances, each of them twice: a
-    /// nearly singular system. The objective is at most that after a hundred thousand sweeps.
+    /// Points on a line under a kernel much wider than their distances, each point twice: a nearly
+    /// singular system. The objective is at most that after a hundred thousand sweeps.
     #[test]
     fn nearly_singular_systems_are_solved() {
         let n = 60;

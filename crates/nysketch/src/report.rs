@@ -24,9 +24,9 @@ pub enum Status {
     /// The search converged.
     #[default]
     Converged,
-    /// The limit of iterations was reached.
+    /// The search stopped at the limit of iterations.
     IterationLimit,
-    /// The limit of evaluations was reached.
+    /// The search stopped at the limit of evaluations.
     EvaluationLimit,
     /// No step lowered the objective: the result is as good as rounding allows.
     NoProgress,

@@ -53,7 +53,7 @@ const LOOKED_AT: usize = 4000;
 #[non_exhaustive]
 pub struct Suitability {
     /// Columns whose standard deviation is more than twice, or less than half, the divisor of the
-    /// plan. Empty if the plan does not scale, or if the sketch has neither cells nor moments.
+    /// plan. Empty if the plan does not scale, or if the sketch has no cells and no moments.
     pub scales: Vec<ScaleGap>,
     /// Share of the variance within cells much wider than the distance between landmarks; `None` if
     /// it is small.
@@ -220,7 +220,8 @@ mod tests {
         Suitability::of(&sketch)
     }
 
-    /// In any number of dimensions a plan suits the rows that it was made from, and a part of them.
+    /// In any number of dimensions a plan suits the rows from which it was made, and a part of
+    /// these rows.
     #[test]
     fn a_plan_suits_its_own_rows() {
         for d in [1, 2, 5, 20, 60] {

@@ -82,7 +82,7 @@ fn rows_of(case: &Case) -> Rows {
 }
 
 /// Nyström with all sums, with weights, Fourier, cells without kernel sums, categories, missing
-/// values, and all of these with weights.
+/// values, and everything with weights.
 fn params_of(case: &Case) -> PlanParams {
     let params = match case.kind {
         2 => PlanParams::default().fourier(13),
@@ -325,8 +325,8 @@ fn subtracting_rows_that_were_never_there() {
     assert!(refused[2] == 20, "{refused:?}");
 }
 
-/// A column with more distinct texts than are kept has lost some of them. A plan that needs one of
-/// those is refused, since rows split into parts would have kept it.
+/// A column with more distinct texts than are kept has lost some of them. A plan that needs a lost
+/// text is refused, since rows split into parts would have kept it.
 #[test]
 fn levels_that_a_table_has_lost_are_refused() {
     let rows = rows::MAX_TEXTS + 10;

@@ -104,8 +104,8 @@ fn mixtures_by_every_decoder() {
     let Shape::Mixture { covariances, .. } = &model.shape else { panic!("a mixture") };
     assert!(covariances.iter().all(|c| *c.variances() == [1.0; D]));
     assert!(evaluate(&model, &values).nll.unwrap() - true_model < 0.01);
-    // The paper's decoder for mixtures has neither the better starts nor a prior. Its result
-    // depends on chance and rounding, so the best of a few seeds is tested.
+    // The paper's decoder for mixtures has no improved starts and no prior. Its result depends on
+    // chance and rounding, so the best of a few seeds is tested.
     let gap = |seed: u64| {
         let model = fit(&nystrom, &with(Task::Gmm, Decoder::Clompr).seed(seed)).unwrap();
         evaluate(&model, &values).nll.unwrap() - true_model

@@ -338,7 +338,7 @@ fn folds_have_the_same_bytes() {
     assert_eq!(by(EngineKind::Cuda(None)), by(EngineKind::Cpu));
 }
 
-/// Returns a k-means model of these centres.
+/// Returns a k-means model with the given centres.
 fn model_of(centres: Vec<Vec<f64>>, scale: &[f64]) -> Model {
     let table = Table::unnamed(1, vec![0.0, 1.0, 2.0]).unwrap();
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(2)).unwrap().0);

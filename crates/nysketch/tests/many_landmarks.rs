@@ -117,8 +117,8 @@ fn the_sample_is_bounded() {
     assert_eq!(rows(many(usize::MAX), 5000), 2 * ((1 << 26) / 5000), "cut or refused later");
 }
 
-/// Landmarks drawn in batches, from the sample and from distant rows: the result depends on neither
-/// threads nor parts, with or without missing values.
+/// Landmarks drawn in batches, from the sample and from distant rows: the result does not depend on
+/// threads or parts, with or without missing values.
 #[test]
 fn batches_do_not_depend_on_threads() {
     let (n, d) = (24_000, 20);

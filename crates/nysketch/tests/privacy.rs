@@ -180,7 +180,7 @@ fn two_rounds_share_a_budget() {
     assert!(error.to_string().contains("`epsilon`"), "{error}");
 }
 
-/// Returns rows of persons: person i has i + 1 of them.
+/// Returns rows of persons: person i has i + 1 rows.
 fn people_rows(people: usize) -> (Vec<f64>, Vec<String>) {
     let (mut values, mut keys) = (Vec::new(), Vec::new());
     for person in 0..people {
@@ -296,8 +296,8 @@ fn plan_for_rows() -> Arc<Plan> {
     plan(2, 5, &["cells"])
 }
 
-/// Rows that differ by less than single precision are different rows: which of them count does not
-/// depend on threads.
+/// Rows that differ by less than single precision are different rows: the choice of the rows that
+/// count does not depend on threads.
 #[test]
 fn rows_that_are_nearly_equal_count_by_their_own_hash() {
     let plan = people_plan(1, &["cells", "moments"]);

@@ -45,7 +45,7 @@ fn they_are_rows_of_the_table_in_its_order() {
         plan.witness_rows().unwrap().rows().map(|z| plan.frame.widen(z)[0]).collect();
     assert!(rows.len() == 200 && rows.is_sorted_by(|a, b| a < b));
     assert!(rows.iter().all(|x| x.fract() == 0.0 && (0.0..3000.0).contains(x)));
-    // Uniform: the mean of 200 of them is 1500 ± 61; five standard errors.
+    // Uniform: the mean of 200 rows is 1500 ± 61; five standard errors.
     let mean = rows.iter().sum::<f64>() / 200.0;
     assert!((mean - 1500.0).abs() < 305.0, "{mean}");
     for threads in [2, 5] {

@@ -72,7 +72,7 @@ fn report(folder: &str, modules: &Modules) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the cycles in a crate of these files, as sorted lists of names.
+    /// Returns the cycles in a crate with the given files, as sorted lists of names.
     fn cycles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let sources =
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();

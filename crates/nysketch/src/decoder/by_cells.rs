@@ -279,8 +279,7 @@ fn described(
     (likelihood > found.ended.likelihood - chance).then_some(other)
 }
 
-/// Estimates the likelihood and the density quantiles of the rows, from the points and from halves
-/// of them.
+/// Estimates the likelihood and the density quantiles of the rows, from all points and from halves.
 fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Option<HeldOut>) {
     if points.witnesses() == 0 {
         return;

@@ -105,7 +105,7 @@ pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitPar
     let mut folds: Vec<_> = (0..FOLDS).map(|fold| points.without(fold, FOLDS)).collect();
     folds.retain(|(rest, fold)| rest.len() >= k && !fold.is_empty());
     if folds.is_empty() {
-        // There are too few points to hold some of them out.
+        // There are too few points to hold any out.
         return learn(points, 0.0, STARTS);
     }
     let told: f64 = folds.iter().map(|(_, fold)| fold.mass()).sum();

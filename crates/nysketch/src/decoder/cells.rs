@@ -320,7 +320,7 @@ impl Cells {
         cells.floored(1e-9)
     }
 
-    /// Returns points with these weights and positions, and the minimum variances of these cells.
+    /// Returns points with these weights and positions, and the same minimum variances.
     fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
         let (floor, unit) = (self.floor.clone(), self.unit.clone());
         Cells { rows, means, floor, unit, ..Cells::none(self.dims) }

@@ -39,11 +39,11 @@
 //! tens to thousands of nats from the data. For the same reason step 1 moves only the mean.
 //!
 //! Steps 1 and 5 end when five steps in a row gain less than 1e-4 of the objective (1e-3 while
-//! there are fewer than k atoms). The next round and the final polish, which ends at 1e-8, complete
-//! what they leave. Pursuits are compared at a tolerance of 1e-5, with shared variances: they
-//! differ in the clusters that they found, which is visible long before convergence. The report
-//! states when a pursuit ended at its limit of evaluations. Step 1 follows the best of 200 starts:
-//! following more of them costs more than another pursuit and finds less.
+//! there are fewer than k atoms). The next round and the final polish, which ends at 1e-8, do the
+//! rest. Pursuits are compared at a tolerance of 1e-5, with shared variances: they differ in the
+//! clusters that they found, which is visible long before convergence. The report states when a
+//! pursuit ended at its limit of evaluations. Step 1 follows the best of 200 starts: following more
+//! starts costs more than another pursuit and finds less.
 
 use super::constraints::Constraints;
 use super::explain::noise_floor;
@@ -65,7 +65,7 @@ const GAIN: f64 = 0.1;
 /// The effort of each step.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
-    /// Number of starts that step 1 evaluates; it follows the best `follow` of them.
+    /// Number of starts that step 1 evaluates; it then follows the best `follow`.
     pub look: usize,
     /// See [`look`](Self::look).
     pub follow: usize,

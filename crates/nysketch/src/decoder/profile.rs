@@ -7,7 +7,7 @@ use crate::profile::Profile;
 
 impl Context<'_> {
     /// Returns the means and deviations of the columns over all rows and within each cluster;
-    /// `None` if the sketch contains neither cells nor moments.
+    /// `None` for a sketch without cells and moments.
     ///
     /// A cell belongs to the cluster of its mean. With n_c rows, mean μ_c and variance v_c in each
     /// cell, the variance of a cluster is `Σ n_c (v_c + μ_c²)/Σ n_c − (Σ n_c μ_c/Σ n_c)²`, computed

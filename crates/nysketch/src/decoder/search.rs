@@ -1,4 +1,4 @@
-//! The search for a mixture: EM from many starts on some of the points, then from the best of them
+//! The search for a mixture: EM from many starts on some of the points, then from the best starts
 //! on all points.
 
 use super::em::{Em, Ended, Floor, Shaped, Until};
@@ -18,10 +18,10 @@ const RACED_ON: usize = 4_000;
 const RACED_ON_EACH: usize = 20;
 /// Number of components up to which all requested starts are used; above it, the number decreases
 /// in proportion. At k = 50, a third of the starts costs up to 0.5 nats (flights); at k = 200, a
-/// quarter of them costs less than the difference between seeds (0.2).
+/// quarter costs less than the difference between seeds (0.2).
 const ALL_STARTS: usize = 50;
-/// Number of parameters of a mixture, as a share of those retained rows, above which the first heat
-/// uses diagonals.
+/// Number of parameters of a mixture, as a share of the retained rows in the race, above which the
+/// first heat uses diagonals.
 const RACE_CARRIES: f64 = 0.4;
 /// Numbers of EM steps after each of which the best third of the starts is kept.
 const HEATS: [usize; 3] = [6, 12, 25];

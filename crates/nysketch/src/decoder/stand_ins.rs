@@ -41,8 +41,8 @@ pub(super) const ENOUGH: usize = 2;
 /// rows.
 pub(super) const TOO_FEW: f64 = 5.0;
 /// Minimum and maximum number of antithetic pairs as which a cell is drawn; about as many points as
-/// the expected number of its retained rows. The minimum decreases if there are so many cells that
-/// the total would exceed `ALL_PAIRS`.
+/// the expected number of its retained rows. The minimum decreases if the number of cells is so
+/// large that the total would exceed `ALL_PAIRS`.
 const PAIRS: std::ops::RangeInclusive<usize> = 8..=500;
 const ALL_PAIRS: usize = 10_000;
 /// Largest share of the rows that may lie in cells that should contain retained rows but had to be
@@ -519,7 +519,7 @@ impl Seen {
     fn tells(&self, known: &Known<'_>, at_least: f64) -> bool {
         let d = self.mean.len();
         let enough = match (0..d).all(|k| known.cell.width(k) == 0.0) {
-            // If all rows are equal, one of them is enough.
+            // If all rows are equal, one row is enough.
             true => 1.0,
             false => (ENOUGH as f64).min(known.cell.rows).max(at_least / TOO_FEW),
         };
@@ -538,7 +538,7 @@ impl Seen {
         let apart = known.cell.mean[k] - self.mean[k];
         let more = known.cell.width(k) + apart * apart - self.variance[k];
         let share = apart * apart / more;
-        // At least one row, but too few for some of them to have been retained.
+        // At least one row, but so few that possibly none was retained.
         let rare = share * known.cell.rows >= 0.5 && share * self.len() < 3.0;
         let real = apart.abs() > self.rounding(known, k) && more > UNSEEN * self.variance[k];
         (real && rare).then(|| Unseen { column: k, share, value: self.mean[k] + more / apart })
@@ -658,7 +658,7 @@ mod tests {
             let shown = (0..points.witnesses()).filter(|i| points.point(*i)[1] > 0.5).count();
             let exact = &sketch.column_moments().unwrap()[1];
             let variance = second / mass - (first / mass).powi(2);
-            // A retained row that happens to be an outlier represents more or fewer of them than
+            // A retained row that happens to be an outlier represents more or fewer outliers than
             // there are.
             if shown == 0 {
                 assert!((variance / exact.1 - 1.0).abs() < 0.1, "{variance} {exact:?}");

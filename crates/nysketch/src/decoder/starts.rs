@@ -38,7 +38,7 @@ impl Starts {
         Starts { points, variance, features }
     }
 
-    /// Draws `look` starts at random and returns the `follow` of them that are most correlated with
+    /// Draws `look` starts at random and returns the `follow` starts that are most correlated with
     /// a residual, best first.
     pub fn best(
         &self,

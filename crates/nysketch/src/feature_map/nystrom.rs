@@ -95,8 +95,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         /// Lemma 3.1: Φ_m reproduces κ on the landmarks, and its inner products are those of the
-        /// projections: ⟨P_mΦ(x), P_mΦ(y)⟩ = k(x)ᵀ K_m⁻¹ k(y). The eigenvalues of these landmarks
-        /// are above 1e-6, so errors of 1e-16 are amplified to at most 1e-10.
+        /// projections: ⟨P_mΦ(x), P_mΦ(y)⟩ = k(x)ᵀ K_m⁻¹ k(y). The eigenvalues are above 1e-6 here,
+        /// so errors of 1e-16 are amplified to at most 1e-10.
         #[test]
         fn lemma_3_1(seed in any::<u64>(), m in 2usize..12, sigma2 in 0.2..1.0f64) {
             let mut state = seed;

@@ -3,7 +3,7 @@
 //!
 //! For each point the distance u to its own centre and a lower bound l on the distance to all
 //! others are known. When centres have moved, u is recomputed, and the own centre is still the
-//! nearest in each of these cases, in order of increasing cost:
+//! nearest in the following cases, in order of increasing cost:
 //!
 //! 1. u ≤ l − δ, where δ is the longest of all moves (Hamerly 2010);
 //! 2. u ≤ min(l − δ', v), where v is the distance to the nearest of the tenth of the centres that
@@ -159,7 +159,7 @@ struct FirstBound<'a> {
     places: &'a [Vec<f32>],
     moves: &'a [f32],
     own: &'a mut [Own],
-    /// Index of the first of these points.
+    /// Index of the first point.
     first: usize,
     most: f32,
     slack: f32,
@@ -191,9 +191,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
-        /// Centres move by small and large distances, all or some of them, a few far. After every
-        /// round each point has a nearest centre, with the distance that an evaluation of all
-        /// centres gives.
+        /// Centres move by small and large distances, all at once or only some, and a few move far.
+        /// After every round each point has a nearest centre, with the distance that an evaluation
+        /// of all centres gives.
         #[test]
         fn bounds_exclude_nothing_that_is_nearer(
             d in 1usize..6,

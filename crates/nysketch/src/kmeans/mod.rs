@@ -3,9 +3,9 @@
 //! retained rows, or landmarks with calibrated weights.
 //!
 //! Centres start by greedy k-means++ (`seed`), move by Lloyd's iterations (`lloyd`, with the bounds
-//! of `assignment`), and are exchanged for points far from all of them if that lowers the risk
-//! (`swap`). Distances are computed in single precision through the tiles of the pass (`narrow`);
-//! means and risks in double precision.
+//! of `assignment`), and are exchanged for distant points if that lowers the risk (`swap`).
+//! Distances are computed in single precision through the tiles of the pass (`narrow`); means and
+//! risks in double precision.
 
 mod assignment;
 mod effort;

@@ -6,8 +6,8 @@ use super::{lloyd, seed, swap};
 
 impl WeightedPoints {
     /// Returns `k` centres: the best of several runs of greedy k-means++ starts, Lloyd's
-    /// iterations, and exchanges of centres for points far from all of them. Returns fewer centres
-    /// if there are fewer distinct points.
+    /// iterations, and exchanges of centres for distant points. Returns fewer centres if there are
+    /// fewer distinct points.
     pub fn cluster(
         &self,
         k: usize,

@@ -157,7 +157,7 @@ impl ModelFile {
             report.decoder = name.into();
             report.calibrated = true;
         }
-        // Models of earlier schemas are converted to schema 3, which can represent all of them.
+        // Models of earlier schemas are converted to schema 3, which can represent them all.
         let schema = schema.max(3);
         Ok(Model {
             schema,

@@ -1,8 +1,8 @@
 //! Prediction: applies a model to many rows at once.
 //!
 //! For each row, every model returns the centre or component to which it belongs (its *label*) and
-//! its distance from it; [`Column`] lists the output columns. Distances are those that the fit
-//! minimised: between columns divided by the model's `scale`.
+//! its distance from it; [`Column`] lists the output columns. Distances are measured as in the fit:
+//! between columns divided by the model's `scale`.
 //!
 //! Labels equal those of [`Model::predict_row`], the slow reference for one row, for every row and
 //! every instruction set. `nearest` finds centres in single precision, and decides in double
@@ -44,8 +44,8 @@ use crate::simd::Instructions;
 use nearest::NearestCentre;
 use scores::Scores;
 
-/// Scores further below the largest than this do not contribute to a log density: 2²⁰ of them are
-/// 10⁻²⁰ of it.
+/// Scores further below the largest than this do not contribute to a log density: 2²⁰ such terms
+/// are 10⁻²⁰ of the largest.
 const NEGLIGIBLE: f64 = 60.0;
 /// Number of centres above which comparing dominates the rest of the processors' work per row: with
 /// 64 centres a GPU is little faster than sixteen processors, with 1,000 seven times.

@@ -11,8 +11,8 @@
 //! with one power of two `2^e` that brings the farthest centre to a distance of at most 1. Narrowed
 //! centres are `w_c`. The pass of [`tile`](crate::kernel::tile) computes `S_c ≈ ‖z − w_c‖²` and
 //! returns the smallest, `S_1`, and the second smallest, `S_2`. If there are many centres,
-//! [`search`](crate::kernel::search) skips those that are so far away that the proof holds against
-//! them. With `u = 2⁻²⁴` and d columns:
+//! [`search`](crate::kernel::search) skips centres that are so far away that the proof holds
+//! against them. With `u = 2⁻²⁴` and d columns:
 //!
 //! * every coordinate of row and centre is narrowed with a relative error of u, so distances of
 //!   narrowed points have an error of `u (‖y‖ + ‖v_c‖)`, where `v_c` is the centre before narrowing

@@ -170,8 +170,8 @@ proptest! {
                 if log == f64::NEG_INFINITY {
                     prop_assert_eq!(fast.log_density[i], log);
                 } else {
-                    // Skipped terms and rounding are below 2⁻⁵² of the largest term; k of them are
-                    // added.
+                    // Skipped terms and rounding are below 2⁻⁵² of the largest term; k such terms
+                    // are added.
                     let near = 1e-14 * (100.0 + k as f64 + log.abs());
                     prop_assert!((fast.log_density[i] - log).abs() <= near, "{} {}", fast.log_density[i], log);
                     for (a, b) in fast.transformed[i * k..(i + 1) * k].iter().zip(&slow.transformed) {

@@ -21,10 +21,10 @@
 //! # What can be known
 //!
 //! Σ is estimated by Σ̂, from rows drawn for this purpose. Since the inverse is operator convex, E
-//! (Σ̂ + λ)⁻¹ ⪰ (Σ + λ)⁻¹: if f is independent of those rows, N_f(λ) is overestimated on average.
-//! If f is made of the rows themselves, N_f(λ) is underestimated, and so is N(λ). The rows are
-//! therefore split, and Σ̂ is estimated from one half. Secants at the other half, maximised by a
-//! few ascents, show whether (19) holds; secants at the rows of Σ̂ show whether it fails; if the
+//! (Σ̂ + λ)⁻¹ ⪰ (Σ + λ)⁻¹: if f is independent of the drawn rows, N_f(λ) is overestimated on
+//! average. If f is made of the rows themselves, N_f(λ) is underestimated, and so is N(λ). The rows
+//! are therefore split, and Σ̂ is estimated from one half. Secants at the other half, maximised by
+//! a few ascents, show whether (19) holds; secants at the rows of Σ̂ show whether it fails; if the
 //! two disagree, these rows cannot decide. Suprema are over the secants that were tried, with atoms
 //! within σ/2 of a row, and are therefore lower bounds.
 

@@ -34,8 +34,7 @@ pub(super) struct Places {
     pub seen: Points,
     /// The weight of each point; the sum is one.
     pub shares: Vec<f64>,
-    /// Held-out points that are neither among these nor landmarks; empty if there are no rows other
-    /// than landmarks.
+    /// Held-out points that are not landmarks; empty if there are no rows other than landmarks.
     pub kept_out: Vec<Vec<f64>>,
 }
 

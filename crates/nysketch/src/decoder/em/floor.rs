@@ -58,7 +58,8 @@ impl Floor {
                         };
                         (0..d).map(term).sum::<f64>() * root[i] * root[j]
                     }),
-                    // The entries differ so much in size that the directions cannot be computed.
+                    // The entries have such different magnitudes that the directions cannot be
+                    // computed.
                     Err(_) => SymmetricMatrix::from_fn(d, |i, j| match i == j {
                         true => matrix.get(i, i).max(self.0[i]),
                         false => 0.0,

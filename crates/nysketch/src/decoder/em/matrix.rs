@@ -14,7 +14,7 @@ use crate::kernel::exp2::exp2_product;
 use crate::linalg::{add_gram, product};
 use crate::simd::{Instructions, Work};
 
-/// Number of points in a block, and in a block if there are many atoms, so that few of them are
+/// Number of points in a block. If there are many atoms, small blocks ensure that few atoms are
 /// within range.
 const BLOCK: usize = 256;
 const SMALL_BLOCK: usize = 64;

@@ -1,6 +1,6 @@
 //! Lists of the atoms that matter to each block of points.
 //!
-//! In a mixture of many components, nearly all of them are out of range of a given point: their
+//! In a mixture of many components, nearly all components are out of range of a given point: their
 //! density there is less than e⁻²⁰ of the largest. Points are therefore sorted by their best atom,
 //! so that the points of a block are neighbours. A step that evaluates all atoms lists the atoms
 //! within range of some point of each block, and the following steps evaluate only the listed ones.

@@ -170,7 +170,7 @@ fn every_kind_is_what_it_says() {
     }
 }
 
-/// Returns points in so many clusters that most are out of range of one another, with starts near
+/// Returns points in 70 clusters, most of which are out of range of one another, with starts near
 /// them.
 fn many(kind: CovarianceKind, d: usize) -> (Vec<f64>, Vec<f64>, Vec<Atom>) {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
