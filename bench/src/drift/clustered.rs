@@ -22,8 +22,8 @@ struct Setting {
     weighted: bool,
 }
 
-/// Returns rows, with and without the user of each; every user has a fixed position, determined by
-/// the number of the user.
+/// Returns plain rows, and the same rows with weights or with the user of each row. Every user has
+/// a fixed position, determined by the number of the user.
 fn sample(s: &Setting, first_user: usize, shift: f64, seed: u64, rng: &mut Rng) -> (Table, Table) {
     let (mut values, mut keys, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for user in first_user..first_user + USERS {

@@ -1,7 +1,7 @@
 //! Your own source of rows: a ring buffer that keeps the latest readings of a sensor.
 //!
-//! Implement three traits: [`RowSource`] is the data, [`RowStream`] one reading of it, [`RowPart`] the rows
-//! that one thread decodes. Copy this file and change `Ring` and `RingPart::decode`.
+//! Implement three traits: [`RowSource`] is the data, [`RowStream`] one reading of it, [`RowPart`]
+//! the rows that one thread decodes. Copy this file and change `Ring` and `RingPart::decode`.
 //!
 //! ```console
 //! $ cargo run --release -p nysketch --example row_source

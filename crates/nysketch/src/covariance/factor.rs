@@ -208,8 +208,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// Returns `B Bᵀ/d + I/10`, in units that differ by factors of 10⁴: condition numbers near 100
-    /// in equal units.
+    /// Returns `B Bᵀ/d + I/10`, in units that differ by factors of up to 10⁸: condition numbers
+    /// near 100 in equal units.
     fn matrix(d: usize, rng: &mut ChaCha8Rng) -> SymmetricMatrix {
         let b: Vec<Vec<f64>> = (0..d).map(|_| (0..d).map(|_| normal(rng)).collect()).collect();
         let unit = |i: usize| 10f64.powi(4 - 4 * (i as i32 % 3));

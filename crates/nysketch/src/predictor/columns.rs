@@ -5,7 +5,7 @@
 //! | `label` | nearest centre or most likely component, from 0; -1 if unusable | all but pca |
 //! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but pca |
 //! | `log_density` | log density of the row, in nats | mixtures |
-//! | `outlier` | whether the log density is low; missing if unusable | mixtures, on request |
+//! | `outlier` | log density below the threshold; missing if unusable | mixtures, on request |
 //! | `p0`, `p1`, … | probability of each component | mixtures, on request |
 //! | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 
@@ -21,7 +21,7 @@ use crate::model::{Model, Shape};
 /// | `label` | nearest centre or most likely component, from 0; -1 if unusable | all but pca |
 /// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but pca |
 /// | `log_density` | log density of the row, in nats | mixtures |
-/// | `outlier` | whether the log density is low; missing if unusable | mixtures, on request |
+/// | `outlier` | log density below the threshold; missing if unusable | mixtures, on request |
 /// | `p0`, `p1`, … | probability of each component | mixtures, on request |
 /// | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 ///
