@@ -1,6 +1,6 @@
 //! Models: the result of learning, with a report. Values are in the table's own units after the
-//! transformations of the recipe: logarithms stay logarithms, and points on a circle stay sines and
-//! cosines.
+//! transformations of the preprocessing: logarithms stay logarithms, and points on a circle stay
+//! sines and cosines.
 //!
 //! A model is a JSON file. Distances are computed in the plan's coordinates (columns divided by
 //! `scale`), so that a model of scaled columns assigns rows as it was learned.
@@ -628,7 +628,7 @@ impl Model {
 /// Minimum share of a level when densities are computed.
 const LEAST_SHARE: f64 = 1e-9;
 
-/// Returns the smallest schema version that can represent a model with this recipe.
+/// Returns the smallest schema version that can represent a model with this preprocessing.
 fn schema(recipe: &Recipe, columns: &[String]) -> u32 {
     if recipe.is_plain(columns) { 3 } else { 4 }
 }

@@ -70,7 +70,7 @@ struct RecipeFile {
     least_present: Option<usize>,
 }
 
-/// Writes a recipe, or omits it if the columns are unchanged.
+/// Writes the preprocessing, or omits it if the columns are unchanged.
 pub(super) fn recipe<S: Serializer>(
     recipe: &Recipe,
     serializer: S,
