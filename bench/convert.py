@@ -1,7 +1,7 @@
 """Parquet tables as NumPy files, for `quality --real`: python bench/convert.py FROM TO
 
 Numeric columns except `label`, without rows that have missing values; `.npy` files are copied.
-Needs numpy and pyarrow.
+Requires numpy and pyarrow.
 """
 
 import pathlib

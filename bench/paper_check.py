@@ -1,21 +1,22 @@
-"""The paper's formulas, computed by somebody else: NumPy beside what the command says.
+"""The paper's formulas, computed independently with NumPy and compared with the command's output.
 
     python3 bench/paper_check.py target/debug/nysketch
 
-Makes a table, lets the command plan, sketch, learn and compare, reads its files with the safetensors package, and computes
-again, in double precision and without anything of nysketch:
+Makes a table, runs the command to plan, sketch, learn and compare, reads its files with the
+safetensors package, and computes the following in double precision, without using nysketch:
 
     kernel means        eq. (3) over the rows, and their Fourier counterpart (5)
     the map             eq. (8), K_m^(-1/2) k(x): lemma 3.1 on the landmarks
     embeddings          eq. (30) of a mixture, through its distance (6) to the sketch
     MMD                 the distance of two sketches in the metric of (8)
     greedy landmarks    section 3.2, in their order
-    leverage scores     the effective dimension that BLESS estimates, and where it draws
+    leverage scores     the effective dimension that BLESS estimates, and the rows that it draws
     N, N_inf, Sigma     the effective dimensions of section 4, at the landmarks
     (20), (21)          the sizes of theorem 4.1
 
-Tolerances follow from what is rounded: the pass keeps kernel values in units of 2^-23, computed in single precision (errors up
-to 3e-7), and K_m^(-1/2) with eigenvalues down to 1e-9 of the largest amplifies them.
+Tolerances follow from the rounding: the pass stores kernel values in units of 2^-23, computed in
+single precision (errors up to 3e-7), and K_m^(-1/2) with eigenvalues down to 1e-9 of the largest
+amplifies these errors.
 """
 
 import json
@@ -29,13 +30,13 @@ from safetensors import safe_open
 
 SIGMA2 = 3.0
 UNIT = 2.0**-23
-# Shares of the largest eigenvalue of K_m below which it is cut off: where models are decoded, and elsewhere.
+# Cut-offs of the eigenvalues of K_m, as shares of the largest: when decoding, and otherwise.
 DECODING, ROUNDING = 1e-9, 1e-12
 COMPARED = []
 
 
 def compare(what, got, want, relative=0.0, absolute=0.0):
-    """Says how far two results are apart, and stops where that is too far."""
+    """Prints the difference of two results, and stops if it is too large."""
     got, want = np.asarray(got, float), np.asarray(want, float)
     off = np.abs(got - want).max()
     allowed = absolute + relative * np.abs(want).max()
@@ -45,7 +46,7 @@ def compare(what, got, want, relative=0.0, absolute=0.0):
 
 
 def rows(seed, shift=0.0):
-    """2,000 rows of four clusters in three columns, in single precision, as the pass sees them."""
+    """Returns 2,000 rows of four clusters in three columns, in single precision, as in the pass."""
     draw = np.random.default_rng(seed)
     centres = 3.0 * np.random.default_rng(7).standard_normal((4, 3))
     labels = draw.integers(4, size=2000)
@@ -58,25 +59,25 @@ def read(path):
 
 
 def integers(tensor):
-    """128-bit sums as doubles."""
+    """Converts 128-bit sums to doubles."""
     return tensor[..., 1].astype(np.int64).astype(float) * 2.0**64 + tensor[..., 0].astype(float)
 
 
 def kernel(x, y):
-    """Gaussian kernel of section 5."""
+    """Returns the Gaussian kernel of section 5."""
     squares = (x**2).sum(1)[:, None] + (y**2).sum(1)[None, :] - 2.0 * x @ y.T
     return np.exp(-np.maximum(squares, 0.0) / (2.0 * SIGMA2))
 
 
 def whitening(gram, cutoff):
-    """K_m^(-1/2) of (8), without eigenvalues below a share of the largest, and their number."""
+    """Returns K_m^(-1/2) of (8), without eigenvalues below a share of the largest, and its rank."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > cutoff * values[-1]
     return (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T, int(kept.sum())
 
 
 class Work:
-    """A folder with tables and what the command makes of them."""
+    """A folder with tables and the files that the command makes from them."""
 
     def __init__(self, command, folder):
         self.command, self.folder = command, folder
@@ -85,7 +86,7 @@ class Work:
         np.save(folder / "y.npy", self.y)
 
     def run(self, line):
-        """What the command says."""
+        """Returns the output of the command."""
         done = subprocess.run(
             [self.command, *line.split(), "--json", "--quiet"], cwd=self.folder, capture_output=True, text=True
         )
@@ -93,7 +94,7 @@ class Work:
         return json.loads(done.stdout)
 
     def sketch(self, name, options):
-        """Plan and sketch of both tables; what the plan says, and the plan."""
+        """Makes a plan and the sketches of both tables; returns the report on the plan, and the plan."""
         said = self.run(f"plan x.npy -o {name}.plan.nys --scale none --bandwidth {SIGMA2} --sample-rows all {options}")
         for table in "xy":
             self.run(f"sketch {table}.npy --plan {name}.plan.nys -o {name}-{table}.nys")
@@ -104,13 +105,13 @@ class Work:
         return integers(sketch["features"])[0] * UNIT / integers(sketch["rows"])[0]
 
     def place(self, plan, table):
-        """Rows in the plan's coordinates."""
+        """Returns the rows of a table in the plan's coordinates."""
         values = (self.x if table == "x" else self.y).astype(float)
         return (values - plan["centre"]) / plan["scale"]
 
 
 def mixture(work, path, plan):
-    """Weights, means and variances of a model in the plan's coordinates."""
+    """Returns the weights, means and variances of a model in the plan's coordinates."""
     model = json.loads((work.folder / path).read_text())
     means = (np.array(model["means"]) - plan["centre"]) / plan["scale"]
     return np.array(model["weights"]), means, np.array(model["variances"]) / plan["scale"] ** 2
@@ -122,7 +123,7 @@ def nystrom(work):
     x, y = work.place(plan, "x"), work.place(plan, "y")
     gram = kernel(landmarks, landmarks)
 
-    # Rows come as f32 coordinates, whose rounding moves a kernel value by 1e-7 or so beside what the pass rounds.
+    # Rounding of rows to f32 changes kernel values by about 1e-7, in addition to the pass.
     mean_x, mean_y = work.means("greedy", "x"), work.means("greedy", "y")
     compare("kernel means (3), (8)", mean_x, kernel(x, landmarks).mean(0), absolute=4e-7)
     compare("kernel means of other rows", mean_y, kernel(y, landmarks).mean(0), absolute=4e-7)
@@ -136,13 +137,13 @@ def nystrom(work):
     order = greedy(x, landmarks[0])
     compare("greedy landmarks, in order", landmarks, x[order], absolute=1e-6)
 
-    # Both sides see the same sums; what differs is the arithmetic of 1e-16 over a cut-off of 1e-9.
+    # Both sides use the same sums; rounding errors of 1e-16 are divided by a cut-off of 1e-9.
     w, rank = whitening(gram, DECODING)
     mmd = np.linalg.norm(w @ (mean_y - mean_x))
     found = work.run("diff greedy-x.nys greedy-y.nys")
     compare("MMD of two sketches", found["discrepancies"][0]["mmd"], mmd, relative=1e-6)
     direct = np.sqrt(kernel(x, x).mean() + kernel(y, y).mean() - 2.0 * kernel(x, y).mean())
-    # A projection is shorter; sixty landmarks leave little.
+    # A projection is shorter; with sixty landmarks the difference is small.
     assert mmd <= direct + 1e-6 and mmd > 0.95 * direct, (mmd, direct)
 
     for decoder in ("kernel", "clompr"):
@@ -159,7 +160,7 @@ def nystrom(work):
 
 
 def greedy(x, first):
-    """Section 3.2: the row of largest Schur complement next, from the same first one."""
+    """Section 3.2: selects the row of largest Schur complement next, from the same first row."""
     chosen = [int(np.abs(x - first).sum(1).argmin())]
     residual, factor = np.ones(len(x)), np.zeros((len(x), 60))
     for t in range(60):
@@ -195,13 +196,14 @@ def leverage(work):
     lam, n = said["leverage"]["lambda"], len(x)
     gram = kernel(x, x)
     scores = np.linalg.solve(gram + lam * n * np.eye(n), gram).diagonal()
-    # The scores are approximate by the factor that is told; their sum, over independent draws, by less.
+    # The scores are approximate up to the reported factor; their sum over draws is more accurate.
     share = said["leverage"]["effective_dimension"] / scores.sum()
     accuracy = said["leverage"]["accuracy"]
     print(f"{'leverage scores, their sum':44} {share:.3f} times the exact one, accuracy {accuracy:.2f}")
     assert 1.0 / accuracy <= share <= accuracy
-    # Where it draws: rows drawn by leverage have a mean score of sum of squares over sum, give or take
-    # a deviation of the same order over the square root of their number; four of them, and the accuracy.
+    # Rows drawn by leverage have a mean score of sum of squares divided by sum, with a deviation of
+    # the same magnitude divided by the square root of their number; allow four deviations, and the
+    # accuracy of the scores.
     places = [int(np.abs(x - z).sum(1).argmin()) for z in plan["landmarks"].astype(float)]
     drawn, expected = scores[places].mean(), (scores**2).sum() / scores.sum()
     spread = np.sqrt((scores**3).sum() / scores.sum() - expected**2) / np.sqrt(len(places))
@@ -216,7 +218,7 @@ def theory(work, plan, landmarks, gram):
     cells = integers(read(work.folder / "greedy-x.nys")[1]["cell_rows"])
     root = np.sqrt(cells / cells.sum())
     values, vectors = np.linalg.eigh(root[:, None] * gram * root[None, :])
-    # Rounding of eigenvalues is 1e-16, beside λ of 1e-6 or more.
+    # Rounding errors of eigenvalues are 1e-16; λ is at least 1e-6.
     compare("norm of Sigma", found["norm"], values[-1], relative=1e-9)
     lam, delta, n = found["lambda"], found["delta"], found["rows"]
     dimension = (values / (values + lam)).sum()
@@ -232,8 +234,8 @@ def theory(work, plan, landmarks, gram):
     compare("(21c)", found["least_lambda"], 19.0 / n * np.log(4.0 * n / delta), relative=1e-12)
     assert found["basis"] == "landmarks" and found["holds"] is None, "landmarks cannot decide (19)"
 
-    # From half of the rows, beside all of them: N(lambda) is too small, by less than a tenth at this
-    # lambda; N_inf(lambda), a maximum over other rows, is within a quarter.
+    # Compares estimates from half of the rows and from all rows: N(lambda) is too small, by less
+    # than a tenth at this lambda; N_inf(lambda), a maximum over other rows, is within a quarter.
     lam = 0.02
     found = work.run(f"inspect greedy-x.nys --theory -k 3 --lambda {lam} --rows x.npy")["theory"]
     x = work.place(plan, "x")

@@ -1,9 +1,9 @@
-"""The tables of the paper's experiments in research/RESULTS.md, from the fits that `reproduce` wrote.
+"""The tables of the paper's experiments in research/RESULTS.md, from the output of `reproduce`.
 
     python3 bench/paper_tables.py research/figures/trials.csv.gz              prints them as Markdown
     python3 bench/paper_tables.py research/figures/trials.csv.gz --check research/RESULTS.md
 
-With --check it fails, and names the line, where the document lacks one of them.
+With --check it fails if a line is missing from the document, and names the line.
 """
 
 import argparse
@@ -39,19 +39,19 @@ TITLES = {
     "cifar10": "CIFAR10",
 }
 
-# What is lost beside all rows, by the best pursuit and by one, and whether its search was cut off.
+# Loss compared with all rows, by the best pursuit and by one, and whether the search was cut off.
 Fit = collections.namedtuple("Fit", "loss single at_limit")
 
 
 def read(path):
-    """Fits by set, task, method, size and variance, relative to the fit on all rows of the same trial."""
+    """Returns fits by set, task, method, size and variance, relative to the fit on all rows."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as file:
         lines = [line for line in csv.DictReader(file) if not line["error"]]
     everything = {(x["set"], x["task"], x["trial"]): float(x["risk"]) for x in lines if x["method"] == "all-rows"}
     fits, parameters = collections.defaultdict(list), {}
     for x in lines:
-        # Rows of files are the same in every trial: the fit on all of them is that of the first.
+        # Files have the same rows in every trial, so the fit on all rows is from the first.
         at = (x["set"], x["task"])
         all_rows = everything.get((*at, x["trial"])) or everything[(*at, "0")]
         mixture = x["task"] == "gmm"
@@ -76,7 +76,7 @@ def number(x, mixture):
 
 
 def cell(fits, mixture, single=True):
-    """The median of the best of five pursuits ± the standard deviation, and the median of one pursuit."""
+    """Formats the median of the best of five pursuits ± deviation, and the median of one pursuit."""
     losses = [fit.loss for fit in fits]
     spread = statistics.stdev(losses) if len(losses) > 1 else 0.0
     text = f"{number(statistics.median(losses), mixture)} ± {number(spread, mixture)}"
@@ -126,7 +126,7 @@ def figure_4(fits, dataset):
     size, task = SWEEPS[dataset], "gmm"
     variances = sorted({key[4] for key in fits if key[:4] == (dataset, task, "nystrom-uniform", size)})
     columns = {s: [fits[dataset, task, method, size, s] for method in METHODS] for s in variances}
-    # Figure 1 has more trials at its own variance; here all lines have as many.
+    # Figure 1 has more trials at its own variance; use the same number for all lines.
     most = min(len(column) for line in columns.values() for column in line)
     lines = [[f"{s:.6g}", *[cell(column[:most], True, single=False) for column in line]] for s, line in columns.items()]
     title = TITLES[dataset] + (", d = 10" if dataset == "synthetic" else "")

@@ -1,8 +1,9 @@
-"""What Python costs beside the command line: time, memory, and tables larger than memory.
+"""Costs of Python compared with the command line: time, memory, tables larger than memory.
 
     python bench/python.py [--rows 1000000] [--table-gb 5] [--command target/release/nysketch]
 
-Needs the package, pyarrow and polars, and the command built for release. Prints a Markdown table.
+Requires the package, pyarrow and polars, and the command built for release. Prints a Markdown
+table.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Run in a separate process, so that its peak memory is that of the work alone.
+# Run in a separate process, so that the peak memory is that of this work alone.
 PEAK = """
 def peak():  # In MB. Not ru_maxrss, which starts at that of the process before.
     status = open("/proc/self/status").read()
@@ -65,7 +66,7 @@ def python(script: str, *arguments: object) -> list[float]:
 
 
 def by_command(command: str, file: Path, folder: Path) -> float:
-    """Best wall-clock time of sketching and fitting, of five."""
+    """Returns the wall-clock time of sketching and fitting, best of five."""
     times = []
     for _ in range(5):
         start = time.perf_counter()
@@ -79,7 +80,7 @@ def by_command(command: str, file: Path, folder: Path) -> float:
 
 
 def write_table(folder: Path, gigabytes: float) -> float:
-    """Parquet files of 20 columns of doubles; returns their size in memory."""
+    """Writes Parquet files of 20 columns of doubles; returns their size in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

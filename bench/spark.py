@@ -1,9 +1,9 @@
-"""Sketching on Spark beside the command line and Spark's own KMeans and GaussianMixture.
+"""Sketching on Spark compared with the command line and Spark's KMeans and GaussianMixture.
 
     python bench/spark.py [--rows 2000000] [--files 8] [--command target/release/nysketch]
 
-Needs the package, pyspark and Java, and the command built for release. Prints a Markdown table: CPU
-seconds of all processes on a running session, bytes sent, and risk.
+Requires the package, pyspark and Java, and the command built for release. Prints a Markdown table:
+CPU seconds of all processes on a running session, bytes sent, and risk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and all its descendants, ended ones included where waited for."""
+    """Returns the CPU seconds of this process and its descendants, including reaped ones."""
     parents, times = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -48,20 +48,20 @@ def cpu_seconds() -> float:
 
 
 def shuffled(spark: SparkSession) -> int:
-    """Bytes written to shuffles so far."""
+    """Returns the number of bytes written to shuffles so far."""
     executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
     return sum(executors.apply(i).totalShuffleWrite() for i in range(executors.size()))
 
 
 def measured(spark: SparkSession, work):
-    """What work returns, its wall and CPU seconds, and bytes shuffled."""
+    """Returns the result of work, its wall and CPU seconds, and the bytes shuffled."""
     wall, cpu, moved = time.perf_counter(), cpu_seconds(), shuffled(spark)
     result = work()
     return result, time.perf_counter() - wall, cpu_seconds() - cpu, shuffled(spark) - moved
 
 
 def by_command(command: str, folder: Path, out: Path) -> float:
-    """CPU seconds of the command line with a plan, best of three."""
+    """Returns the CPU seconds of the command line with a plan, best of three."""
     best = float("inf")
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -85,7 +85,7 @@ def main() -> None:
         folder.mkdir()
         for i in range(args.files):
             generate = ["generate", "gmm", "--rows", args.rows // args.files, "--dims", DIMS]
-            # The mixture is of the seed, the rows too: every file is another piece of one table.
+            # The mixture and the rows depend on the seed: every file is another piece of one table.
             more = ["--clusters", K, "--seed", 0, "-o", folder / f"{i}.parquet", "-q"]
             line = [args.command, *map(str, generate), *map(str, more)]
             subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def handed_over(df) -> None:
-    """What Spark itself costs: rows go to Python, which does nothing with them."""
+    """Measures the cost of Spark itself: rows are sent to Python, which ignores them."""
 
     def task(batches):
         for batch in batches:

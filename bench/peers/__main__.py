@@ -1,10 +1,10 @@
-"""nysketch beside k-means, mixtures and compressive learning in Python: time, memory, quality.
+"""nysketch compared with k-means, mixtures and compressive learning in Python.
 
     python3 bench/peers [--quick] [--data FOLDER] [--command target/release/nysketch] [-o FILE]
 
-Needs the command built for release and Python 3.10 or newer. Makes its own environment and
-data under target/peers, and writes a Markdown document. Results are kept in results.json there,
-and are not measured again without --fresh.
+Compares time, memory and quality. Requires the command built for release and Python 3.10 or newer.
+Makes its own environment and data under target/peers, and writes a Markdown document. Results are
+kept in results.json there, and are not measured again without --fresh.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from environment import FOLDER, HERE, ROOT, enter
 
 CORES = os.cpu_count() or 1
-FAST = 10  # Seconds; what takes less is run three times.
+FAST = 10  # Seconds; faster jobs are run three times.
 
 
 def arguments() -> argparse.Namespace:
@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
 
 
 def once(job: dict, limit: float) -> dict:
-    """One run in a process of its own."""
+    """Runs a job once in a separate process."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     line = [sys.executable, str(HERE / "methods.py"), json.dumps(job)]
     environment = os.environ | dict.fromkeys(names, str(job["threads"]))
@@ -62,7 +62,7 @@ def once(job: dict, limit: float) -> dict:
 
 
 def measure(job: dict, limit: float, times: int) -> dict:
-    """The least times over runs with all cores and with one thread, or why there are none."""
+    """Returns the minimum times with all cores and with one thread, or the reason for none."""
     runs = []
     for threads in sorted({CORES, 1}, reverse=True):
         for _ in range(times):

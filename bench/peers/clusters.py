@@ -1,18 +1,18 @@
-"""k-means with many clusters: nysketch beside Lloyd's algorithm, faiss and MiniBatchKMeans.
+"""k-means with many clusters: nysketch compared with Lloyd's algorithm, faiss and MiniBatchKMeans.
 
     python3 bench/peers/clusters.py risks [--data FOLDER] [--only PATTERN] [--seeds 3] [--rows N] [--runs 5] [--defaults]
     python3 bench/peers/clusters.py peers [--only PATTERN] [--limit SECONDS]
     python3 bench/peers/clusters.py costs [--only PATTERN] [--limit SECONDS]
 
-`risks` prints the risk over that of the best of some runs of Lloyd's algorithm on all rows, for
-the defaults (`sketch --clusters K`) and, without `--defaults`, for other numbers of landmarks and
-witness rows per cluster; real tables, at most 200,000 rows unless `--rows` says otherwise, tables of
-columns in different units standardised. On longer tables Lloyd's iterations are faiss's, from
+`risks` prints the risk divided by that of the best of some runs of Lloyd's algorithm on all rows,
+for the defaults (`sketch --clusters K`) and, without `--defaults`, for other numbers of landmarks and
+retained rows per cluster. It uses real tables with at most 200,000 rows (or `--rows`), standardised
+if their columns have different units. On longer tables, Lloyd's iterations are faiss's, from
 k-means++ on some of the rows.
 `peers` prints CPU seconds, memory and risk of whole jobs from an npy file (a pattern such as
-`d768.*/(nysketch|faiss)` picks tables and methods), `costs` CPU seconds and
-memory of planning, of the pass and of `fit` for mixtures as `generate gmm` makes them. All need the
-command built for release, and keep data and results under target/peers/clusters.
+`d768.*/(nysketch|faiss)` selects tables and methods), `costs` the CPU seconds and memory of planning,
+of the pass and of `fit` for mixtures made by `generate gmm`. All require the command built for
+release, and keep data and results under target/peers/clusters.
 """
 
 import argparse
@@ -28,9 +28,9 @@ from pathlib import Path
 from environment import FOLDER, ROOT, enter
 
 ROWS = 200_000
-# Longer tables: rows that greedy k-means++ starts on, and iterations on all rows.
+# Longer tables: number of rows for greedy k-means++, and of iterations on all rows.
 STARTED_ON, ITERATIONS = 50_000, 60
-# File, k up to which it is clustered, standardised.
+# File, largest k, standardised.
 SETS = [
     ("mnist_spectral.npy", 200, False),
     ("mnist_pca50.npy", 200, False),
@@ -42,9 +42,9 @@ SETS = [
 ]
 CLUSTERS = (10, 50, 200, 1000)
 DEFAULTS = "defaults"
-# Landmarks and witness rows a cluster.
+# Landmarks and retained rows per cluster.
 OTHERS = {"5, 200": (5, 200), "10, 20": (10, 20), "10, 200": (10, 200), "20, 200": (20, 200)}
-# Rows, columns, k, spread of a cluster over that of the centres, and whether rows have length one.
+# Rows, columns, k, ratio of the spreads of a cluster and of the centres, unit vectors.
 JOBS = [
     (10**6, 20, 100, 0.7, False),
     (10**6, 128, 1000, 0.7, False),
@@ -79,8 +79,8 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-# A process of its own starts the program: the peak memory of a process is at least that of the one which
-# starts it.
+# A separate process starts the program, since the peak memory of a process is at least that of its
+# parent.
 LAUNCH = """
 import json, os, sys
 used = os.wait4(os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0)
@@ -90,7 +90,7 @@ print(json.dumps({"cpu": cpu, "peak": peak, "failed": used[1]}))
 
 
 def measured(line: list, limit: float) -> dict | None:
-    """CPU seconds, peak memory and output of a process; nothing where it takes too long."""
+    """Returns CPU seconds, peak memory and output of a process; None if it takes too long."""
     start = [sys.executable, "-c", LAUNCH, *map(str, line)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     process = subprocess.Popen(start, **pipes, start_new_session=True)
@@ -108,7 +108,7 @@ def measured(line: list, limit: float) -> dict | None:
 
 
 def ours(args, table: Path, k: int, seed: int, *options: object) -> dict:
-    """The sketch, the fit and the risk on all rows."""
+    """Returns the costs of the sketch and the fit, and the risk on all rows."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         sketch, model = Path(folder) / "s.nys", Path(folder) / "m.json"
         seeded = ["--seed", seed, "-q"]
@@ -127,7 +127,7 @@ def ours(args, table: Path, k: int, seed: int, *options: object) -> dict:
 
 
 def prepare(args, name: str, scaled: bool, to: Path) -> None:
-    """Rows in a random order as float32."""
+    """Writes the rows in random order as float32."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -146,20 +146,20 @@ def prepare(args, name: str, scaled: bool, to: Path) -> None:
 
 
 def lloyd(table: Path, k: int, runs: int) -> list[float]:
-    """The risks of some runs of Lloyd's algorithm on all rows."""
+    """Returns the risks of some runs of Lloyd's algorithm on all rows."""
     import numpy as np
     from sklearn.cluster import KMeans
 
     X = np.load(table)
     if len(X) > ROWS:
         return [risk_of(table, long_lloyd(X, k, seed)) for seed in range(runs)]
-    # Its own inertia is a sum of singles, which is off by a ten-thousandth with millions of rows.
+    # Its own inertia is a sum in single precision, with an error of 1e-4 for millions of rows.
     fitted = (KMeans(k, n_init=1, random_state=seed).fit(X) for seed in range(runs))
     return [risk_of(table, found.cluster_centers_) for found in fitted]
 
 
 def long_lloyd(X, k: int, seed: int):
-    """Centres of a run on a long table: KMeans takes a quarter of an hour or more for each, most of it to start."""
+    """Returns the centres of a run on a long table, for which KMeans would take 15 minutes or more."""
     import numpy as np
     from faiss import Kmeans
     from sklearn.cluster import kmeans_plusplus
@@ -327,7 +327,7 @@ def costs(args, folder: Path, kept: dict, keep) -> None:
 
 
 def cost(args, folder: Path, n: int, d: int, k: int | None, m: int) -> dict:
-    """CPU seconds and peak memory of each step, and the size of the sketch; fewer steps where one takes too long."""
+    """Returns CPU seconds and peak memory of each step, up to one that takes too long, and sizes."""
     table, plan, sketch = folder / "x.npy", folder / "p.nys", folder / "s.nys"
     shape = ["--rows", n, "--dims", d, "--clusters", k or 1000]
     make = [args.command, "generate", "gmm", *shape, "-q", "-o", table]

@@ -1,4 +1,4 @@
-"""The command as the benchmarks run it."""
+"""Running the command in benchmarks."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def run(command: Path, *line: object) -> None:
-    """Runs the command; what it says on the way is shown only where it fails."""
+    """Runs the command; its messages are shown only if it fails."""
     line = [str(part) for part in (command, *line, "-q")]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:
@@ -14,7 +14,7 @@ def run(command: Path, *line: object) -> None:
 
 
 def kmeans(command: Path, table: Path, k: int, seed: int, *plan: object) -> Path:
-    """The model file of k-means by a sketch of the table; both lie beside it."""
+    """Returns the file of a k-means model from a sketch; both are written next to the table."""
     sketch, model = table.with_suffix(".nys"), table.with_suffix(".json")
     options = ["--clusters", k, "--seed", seed, *plan]
     run(command, "sketch", table, *options, "-o", sketch, "--force")
@@ -23,14 +23,14 @@ def kmeans(command: Path, table: Path, k: int, seed: int, *plan: object) -> Path
 
 
 def centres(model: Path):
-    """The centres of a model, in units of the table."""
+    """Returns the centres of a model, in units of the table."""
     import numpy as np
 
     return np.array(json.loads(model.read_text())["centres"])
 
 
 def labels(command: Path, model: Path, table: Path):
-    """The cluster of each row."""
+    """Returns the cluster of each row."""
     import pyarrow.csv as csv
 
     found = table.with_suffix(".labels.csv")

@@ -1,13 +1,13 @@
-"""nysketch diff beside the tools people use to find drift, on the same pairs of samples.
+"""nysketch diff compared with other tools for finding drift, on the same pairs of samples.
 
     python3 bench/peers/drift.py [--trials 100] [--only PATTERN] [--again PATTERN] [--jobs N]
 
-Prints how often each tool calls two samples different, with and without a change, and what a
-comparison costs: Markdown. Needs the command built for release. Makes an environment for each
-peer, since they want different versions of NumPy (alibi-detect's takes 6 GB with PyTorch); a peer
-that does not install is left out. Results are kept under target/peers/drift, and are not computed
-again unless --again matches N/ROWS/TOOL: `--again nysketch`. A whole run takes half an hour of CPU
-time; nysketch alone takes a few minutes.
+Prints, in Markdown, how often each tool calls two samples different, with and without a change, and
+the cost of a comparison. Requires the command built for release. Makes an environment for each peer,
+since they require different versions of NumPy (alibi-detect's takes 6 GB with PyTorch); a peer that
+cannot be installed is left out. Results are kept under target/peers/drift, and are not computed again
+unless --again matches N/ROWS/TOOL: `--again nysketch`. A complete run takes half an hour of CPU time;
+nysketch alone takes a few minutes.
 """
 
 import argparse
@@ -30,12 +30,12 @@ LEVEL = 0.05
 COSTS = "costs"
 REPEATS = 3
 LIMIT = 1_800  # Seconds for the costs of one tool.
-LEAST = 100  # Pairs without a change, below which they give no threshold.
+LEAST = 100  # Minimum number of pairs without a change for a threshold.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class Tool(NamedTuple):
-    """A tool: its name, what its scores are called, the share of the trials that it sees, by the
+    """A tool: its name, the names of its scores, the share of the trials that it runs, by the
     size of the samples, and the largest samples for which its costs are measured."""
 
     name: str
@@ -79,7 +79,7 @@ def arguments() -> argparse.Namespace:
 
 
 def once(line: list, limit: float | None) -> str | None:
-    """What a process of one thread prints: nothing after the limit, None where it fails."""
+    """Returns the output of a process with one thread: empty after the limit, None if it fails."""
     environment = os.environ | dict.fromkeys(THREADS, "1")
     pipes = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
     process = subprocess.Popen(line, env=environment, **pipes)
@@ -95,7 +95,7 @@ def once(line: list, limit: float | None) -> str | None:
 
 
 class Bench:
-    """Jobs that are not yet done, and the results of those that are."""
+    """The remaining jobs, and the results of the finished ones."""
 
     def __init__(self, args, pythons: dict[str, Path]):
         self.args, self.pythons = args, pythons
@@ -116,7 +116,7 @@ class Bench:
         return round(share * self.args.trials * (2 if change == NONE else 1))
 
     def jobs(self) -> list[tuple]:
-        """Key, tool, n, rows, and the trials of each change, or the repetitions for the costs."""
+        """Returns key, tool, n, rows, and the trials of each change, or the repetitions for costs."""
         found = []
         for tool in self.pythons:
             for n, rows in ((n, rows) for n in TOOLS[tool].shares for rows in TOOLS[tool].rows):
@@ -131,7 +131,7 @@ class Bench:
         return [job for job in found if re.search(self.args.only, job[0])]
 
     def work(self, job: tuple) -> tuple[str, dict | None]:
-        """Makes the samples and hands them to the tool, in a process of its own with one thread."""
+        """Makes the samples and runs the tool on them, in a separate process with one thread."""
         key, tool, n, rows, wanted = job
         with tempfile.TemporaryDirectory(dir=FOLDER / "drift") as folder:
             samples = {change: Path(folder) / change for change in wanted}
@@ -164,9 +164,9 @@ def alarms(scores: list[float]) -> float:
 
 
 def at_equal_level(scores: list[float], null: list[float]) -> float:
-    """Share of alarms by the threshold that raises 5 % of them without a change.
+    """Returns the rate of alarms at the threshold whose rate is 5 % without a change.
 
-    Scores that equal the threshold count in part, so that the level is 5 % also with ties.
+    Scores equal to the threshold count in part, so that the level is 5 % also with ties.
     """
     threshold = sorted(null)[int(LEVEL * len(null))]
 
@@ -181,7 +181,7 @@ def at_equal_level(scores: list[float], null: list[float]) -> float:
 
 
 def section(n: int, bench: Bench) -> list[str]:
-    """Alarms of all tools on samples of n rows."""
+    """Returns the lines on the alarms of all tools on samples of n rows."""
     chosen = [(t, i) for t in TOOLS if n in TOOLS[t].shares for i in range(len(TOOLS[t].columns))]
     lines = [
         f"\nn = {n:,}:\n",
@@ -248,7 +248,7 @@ def costs(bench: Bench) -> list[str]:
 
 
 def version(package: str, environment: str = "") -> str:
-    """Package and version, as pinned for this Python."""
+    """Returns package and version, as pinned for this Python."""
     path = FOLDER / f"environment{environment and '-' + environment}" / "lib"
     found = next(path.glob(f"python*/site-packages/{package.replace('-', '_')}-*.dist-info"))
     return f"{package} {found.name.removesuffix('.dist-info').split('-')[1]}"

@@ -1,7 +1,7 @@
 """Pairs of samples for bench/peers/drift.py: the rows of bench/src/drift.rs, and changes of them.
 
-A change is `size` large in samples of 400 rows and √(400/n)·`size` in samples of n rows, so that
-larger samples are not all told apart.
+A change has magnitude `size` in samples of 400 rows and √(400/n)·`size` in samples of n rows, so
+that large samples are not always distinguished.
 """
 
 from collections.abc import Callable
@@ -22,20 +22,20 @@ def clusters(n: int, rng):
 
 
 def heavy(n: int, rng):
-    """Student's t of two degrees of freedom: no variance."""
+    """Draws from Student's t with two degrees of freedom, which has no variance."""
     import numpy as np
 
     return rng.normal(size=(n, 3)) / np.sqrt(rng.exponential(size=(n, 1)))
 
 
 def correlated(n: int, rng, noise: float = NOISE):
-    """Ten normal columns of variance 1.04 that share all but the noise."""
+    """Draws ten normal columns of variance 1.04 that differ only in the noise."""
     shared = sqrt(1.04 - noise**2) * rng.normal(size=(n, 1))
     return shared + noise * rng.normal(size=(n, 10))
 
 
 def discrete(n: int, rng, yes: float = 0.5):
-    """Counts, a constant, and a yes or no."""
+    """Draws counts, a constant and a binary column."""
     import numpy as np
 
     counts = np.round(2 * rng.normal(size=n)), np.floor(np.exp(rng.normal(size=n)))
@@ -137,7 +137,7 @@ CHANGES = [
 
 
 def pair(n: int, rows: str, change: str, trial: int):
-    """The two samples of a trial; they depend on nothing else."""
+    """Returns the two samples of a trial; they depend only on the arguments."""
     import numpy as np
 
     rng = np.random.default_rng([n, crc32(f"{rows}/{change}".encode()), trial])

@@ -1,8 +1,8 @@
 """One tool of bench/peers/drift.py, run in the environment of the tool.
 
-A tool reads the files of two samples and answers with scores: p-values, or what stands for them.
-It calls the samples different where a score is at most 0.05. Its argument is a job in JSON, and it
-prints JSON.
+A tool reads the files of two samples and returns scores: p-values, or equivalent numbers. It calls
+the samples different if a score is at most 0.05. The argument is a job in JSON, and the output is
+JSON.
 """
 
 import json
@@ -18,11 +18,11 @@ DRAWS = 199  # Permutations of our own test.
 THEIRS = 100  # Permutations of the peers: the default of alibi-detect.
 SAMPLE = 1_000  # Rows for the median of the distances.
 BLOCK = 1_000
-FAST = 10  # CPU seconds; what takes longer is measured once.
+FAST = 10  # CPU seconds; longer computations are measured once.
 
 
 class Nysketch:
-    """The command, whole processes; the sketch of the reference is its plan too."""
+    """The command, as whole processes; the sketch of the reference also contains its plan."""
 
     def __init__(self, job: dict, *options: object):
         self.command, self.options = job["command"], options
@@ -43,7 +43,7 @@ class Nysketch:
         sketch = b.with_suffix(".nys")
         self.run("sketch", b, "--plan", self.a, "-o", sketch, "--force")
         found = json.loads(self.run("diff", self.a, sketch, "--json", "--seed", self.seed))
-        # No p-value where nothing can be tested.
+        # Without a test there is no p-value.
         return [1.0 if found["p_value"] is None else found["p_value"]]
 
     def kept(self) -> int:
@@ -51,7 +51,7 @@ class Nysketch:
 
 
 class Rows:
-    """A tool that keeps the rows of the reference."""
+    """A tool that stores the rows of the reference."""
 
     def reference(self, a: Path, seed: int) -> None:
         import numpy as np
@@ -68,7 +68,7 @@ class Rows:
 
 
 def median_distance(X, rng) -> float:
-    """Median of the squared distances between some of the rows."""
+    """Returns the median of the squared distances between some of the rows."""
     import numpy as np
     from scipy.spatial.distance import pdist
 
@@ -100,7 +100,7 @@ class Permutations(Rows):
                 np.exp(K, out=K)
                 part = ((K @ sides[those]) * sides[these]).sum(axis=0, dtype=np.float64)
                 total += part if i == j else 2 * part
-        # Sides that are permuted into themselves must not be beaten by rounding.
+        # Rounding must not make a permutation that swaps nothing smaller than the original.
         above = total[1:] >= total[0] * (1 - 1e-6)
         return [(1 + int(above.sum())) / (DRAWS + 1)]
 
@@ -166,8 +166,8 @@ class Frouros(Rows):
 class Evidently(Rows):
     """The tests that evidently chooses for the columns: any column, and half of them (its default).
 
-    Distances, which it takes above 1,000 rows, become scores of 0.05 at its threshold of 0.1. What
-    is timed is its report; the scores of many pairs come from the tests alone, which say the same.
+    Distances, which it uses above 1,000 rows, are mapped to a score of 0.05 at its threshold of
+    0.1. Its report is timed; the scores of many pairs come from the tests alone, with equal results.
     """
 
     def __init__(self, job: dict):
@@ -231,13 +231,13 @@ TOOLS = {
 
 
 def cpu() -> float:
-    """Seconds of this process and of those it started."""
+    """Returns the CPU seconds of this process and its children."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def memory() -> int:
-    """Peak bytes of this process."""
+    """Returns the peak memory of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return 1024 * int(line.split()[1])
@@ -245,13 +245,13 @@ def memory() -> int:
 
 
 def pairs(folder: str, count: int):
-    """The files of the samples, and the seed."""
+    """Yields the files of the samples, and the seed."""
     for trial in range(count):
         yield Path(folder) / f"a{trial}.npy", Path(folder) / f"b{trial}.npy", trial
 
 
 def scores(tool, folders: list) -> list:
-    """The scores of all pairs in each folder."""
+    """Returns the scores of all pairs in each folder."""
 
     def of(a: Path, b: Path, seed: int) -> list[float]:
         tool.reference(a, seed)
@@ -261,7 +261,7 @@ def scores(tool, folders: list) -> list:
 
 
 def cost(tool, folders: list) -> dict:
-    """The least CPU seconds for the reference and for a comparison with it, and the most memory."""
+    """Returns the minimum CPU seconds of the reference and of a comparison, and peak memory."""
     packages, once, each = memory(), [], []
     for a, b, seed in pairs(*folders[0]):
         start = cpu()
@@ -274,7 +274,7 @@ def cost(tool, folders: list) -> dict:
             break
     found = {"once": min(once), "each": min(each), "kept": tool.kept()}
     if isinstance(tool, Nysketch):
-        # At least that of a plain Python, which starts the command.
+        # At least that of plain Python, which starts the command.
         peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         return found | {"peak": peak, "packages": 0}
     return found | {"peak": memory(), "packages": packages}

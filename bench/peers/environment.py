@@ -1,4 +1,4 @@
-"""Where the benchmark keeps things, and the environments of its pinned packages."""
+"""The folders of the benchmark, and the environments of its pinned packages."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ FOLDER = ROOT / "target" / "peers"
 
 
 def make(name: str = "") -> Path:
-    """Python of an environment with the packages of a list, which is made if it is missing."""
+    """Returns the Python of an environment with the packages of a list, made if missing."""
     suffix = f"-{name}" if name else ""
     listed, environment = HERE / f"requirements{suffix}.txt", FOLDER / f"environment{suffix}"
     wanted = listed.read_text()
@@ -24,7 +24,7 @@ def make(name: str = "") -> Path:
 
 
 def enter(program: Path, name: str = "") -> None:
-    """Continues with the program in the environment, which it makes if it is missing."""
+    """Restarts the program in the environment, which is made if missing."""
     python = make(name)
     if Path(sys.prefix) != python.parents[1]:
         os.execv(python, [str(python), str(program), *sys.argv[1:]])

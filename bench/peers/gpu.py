@@ -1,24 +1,24 @@
-"""Time to a model of equal risk on one GPU: nysketch beside torch and scikit-learn.
+"""Time to a model of equal risk on one GPU: nysketch compared with torch and scikit-learn.
 
     python3 bench/peers/gpu.py [--tables 100000000x20 10000000x128] [--minutes 3.5] [--json FILE]
 
-Needs nysketch, torch and scikit-learn where it runs, and installs nothing. Without a GPU it works
-on the processor (try `--small`). Prints aligned tables, and progress to stderr.
+Requires nysketch, torch and scikit-learn, and installs nothing. Without a GPU it runs on the
+processor (try `--small`). Prints aligned tables, and progress to stderr.
 
-Rows are drawn in the memory of the GPU: 50 Gaussians that overlap, unequal shares, one of 0.1 %.
-Every method starts from them there and runs twice. `first` includes what is compiled or opened on
-the way, and `bits` says whether both runs gave the same bytes (nysketch: sketch and model). Parts
-of the last run: `sample` is what is done on 200,000 rows (nysketch: copying them to the host and
-the plan; torch: the start), `all rows` the passes over all rows, `fit` what is learned from the
-sketch. Risks are mean squared distances of all rows, added up in doubles by one
-function; mixtures have the mean negative log-likelihood of a million other rows.
+Rows are drawn in the memory of the GPU: 50 overlapping Gaussians of unequal shares, one of 0.1 %.
+Every method starts from these rows and runs twice. `first` includes one-time costs such as
+compilation, and `bits` states whether both runs gave the same bytes (nysketch: sketch and model).
+Parts of the last run: `sample` is the work on 200,000 rows (nysketch: copying them to the host and
+making the plan; torch: the start), `all rows` the passes over all rows, `fit` learning from the
+sketch. Risks are mean squared distances of all rows, added up in doubles by the same function for
+all methods; for mixtures, the mean negative log-likelihood of a million other rows.
 
-k-means of torch: products and argmin in chunks, centres by one-hot products or index_add_, the
-faster of the two at the best of four chunk sizes, tried before the clock starts; the best of five
-starts by greedy k-means++ on 200,000 rows, then Lloyd's iterations over all rows until the risk
-falls by less than 1e-4 of itself, 50 at most. These are eager kernels; a fused one would be faster.
+k-means in torch: products and argmin in chunks; centres by one-hot products or index_add_, the
+faster of the two at the best of four chunk sizes, chosen before the clock starts; the best of five
+starts by greedy k-means++ on 200,000 rows, then at most 50 Lloyd's iterations over all rows, until
+the risk decreases by less than a share of 1e-4. These are eager kernels; fused ones would be faster.
 
-nysketch and its peers run in separate processes, so that a crash costs the others nothing.
+nysketch and its peers run in separate processes, so that a crash does not affect the others.
 """
 
 import os
@@ -41,20 +41,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CLUSTERS, RARE, SEPARATION = 50, 0.001, 5.0  # Of the rows; a typical distance in deviations.
-SEED, OTHER_SEED = 1, 2  # Of the rows, and of those that mixtures are judged on.
+CLUSTERS, RARE, SEPARATION = 50, 0.001, 5.0  # SEPARATION: a typical distance in deviations.
+SEED, OTHER_SEED = 1, 2  # For the rows, and for those that evaluate mixtures.
 HELD_OUT = 1_000_000
 K, COMPONENTS = 50, 20
 TWENTY = range(10, 90, 4)
 SAMPLE, FEW = 200_000, 2_000
 STARTS, STEPS, PROGRESS = 5, 50, 1e-4
-EM_STEPS, EM_PROGRESS, FLOOR = 200, 1e-4, 1e-6  # nysketch's, and the reg_covar of scikit-learn.
+EM_STEPS, EM_PROGRESS, FLOOR = 200, 1e-4, 1e-6  # nysketch's defaults, and scikit-learn's reg_covar.
 EM_CHUNK, JUDGE_CHUNK = 1 << 20, 1 << 20
 CHUNKS = [1 << power for power in (17, 19, 21, 23)]
 SKLEARN_ROWS = 10_000_000
-EQUAL = 1e-3  # Risks that differ by less of themselves are taken for equal.
-HOST_ROWS = 10_000_000  # Sketched on the processor too.
-GRACE = 20  # Seconds after its share of the time when a part is ended.
+EQUAL = 1e-3  # Relative difference below which risks count as equal.
+HOST_ROWS = 10_000_000  # Also sketched on the processor.
+GRACE = 20  # Seconds by which a part may exceed its share of the time.
 TABLES, SMALL = ["100000000x20", "10000000x128"], ["50000x20", "20000x128"]
 PACKAGES = ("nysketch", "torch", "cupy-cuda13x", "scikit-learn", "numpy", "pyarrow")
 ABSENT = {"cuML": "cuml", "faiss": "faiss", "cupyx.scipy.cluster": "cupyx.scipy.cluster"}
@@ -80,12 +80,12 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-# What both kinds of parts use. Only parts import torch.
+# Shared by both kinds of parts. Only parts import torch.
 
 
 @dataclass
 class Found:
-    """A model, or models by their k, and what it took."""
+    """A model, or models by their k, with its costs."""
 
     model: object
     parts: dict[str, float]
@@ -110,7 +110,7 @@ def synchronize() -> None:
 
 
 def free() -> None:
-    """Gives memory of the GPU back that no tensor uses."""
+    """Returns unused memory to the GPU."""
     import gc
 
     import torch
@@ -121,7 +121,7 @@ def free() -> None:
 
 
 def timed(work: Callable, *args):
-    """What it returns, and the seconds until the GPU is done."""
+    """Returns the result, and the seconds until the GPU is done."""
     synchronize()
     start = time.perf_counter()
     found = work(*args)
@@ -134,14 +134,14 @@ def emit(**row) -> None:
 
 
 def measure(clock: Clock, task: str, method: str, learn: Callable, judge: Callable, runs=2) -> None:
-    """Runs a method as often as the time allows, and reports how good its last model is."""
+    """Runs a method as often as the time allows, and reports the quality of its last model."""
     row, seconds, bits, notes = {"task": task, "method": method}, [], [], []
     try:
         for _ in range(runs):
             if clock.left() <= (seconds[0] if seconds else 0):
                 notes.append("no time for a second run" if seconds else "left out: no time")
                 break
-            found = None  # The model of the run before.
+            found = None  # Frees the model of the previous run.
             found, took = timed(learn)
             seconds.append(took)
             bits.append(found.bits)
@@ -153,7 +153,7 @@ def measure(clock: Clock, task: str, method: str, learn: Callable, judge: Callab
             other = [name for name in bits[0] if bits[0][name] != bits[1][name]]
             row |= {"second": seconds[1], "same": not other}
             notes += [f"other bytes: {' and '.join(other)}"] if other else []
-    except Exception as error:  # A peer that fails is a line of the table.
+    except Exception as error:  # A failure of a peer is shown in the table.
         lines = str(error).strip().splitlines() or [""]
         row["failed"] = f"{type(error).__name__}: {lines[0][:160]}"
     row["note"] = "; ".join(filter(None, notes))
@@ -166,7 +166,7 @@ def measure(clock: Clock, task: str, method: str, learn: Callable, judge: Callab
 
 
 def twenty(fit: Callable, clock: Clock) -> dict:
-    """Centres for twenty k by `fit`, or for some of them, far apart, where time ends."""
+    """Returns centres for twenty k by `fit`, or for some of them, widely spaced, if time is short."""
     models = {}
     for i in range(len(TWENTY)):
         k = TWENTY[7 * i % len(TWENTY)]
@@ -177,7 +177,7 @@ def twenty(fit: Callable, clock: Clock) -> dict:
 
 
 def counted(models: dict) -> str:
-    """How many of the twenty fits there are."""
+    """Describes which of the twenty fits were done."""
     if len(models) == len(TWENTY):
         return f"k = {TWENTY[0]}, {TWENTY[1]}, …, {TWENTY[-1]}"
     return f"only k = {', '.join(map(str, sorted(models)))} of twenty: no time"
@@ -185,7 +185,7 @@ def counted(models: dict) -> str:
 
 @contextmanager
 def tf32(allowed: bool):
-    """Whether products of floats may round their factors to ten bits."""
+    """Allows or forbids that products of floats round their factors to ten bits."""
     import torch
 
     products = torch.backends.cuda.matmul
@@ -196,7 +196,7 @@ def tf32(allowed: bool):
         products.allow_tf32 = before
 
 
-# Rows, and how good models are.
+# Rows, and the quality of models.
 
 
 class Mixture:
@@ -205,7 +205,7 @@ class Mixture:
     def __init__(self, columns: int, device) -> None:
         import torch
 
-        draws = torch.Generator().manual_seed(SEED)  # Of the host: the same everywhere.
+        draws = torch.Generator().manual_seed(SEED)  # On the host, so that it is the same on all devices.
         centres = torch.randn(CLUSTERS, columns, generator=draws)
         centres *= SEPARATION / math.sqrt(2 * columns)
         spreads = 0.7 + 0.6 * torch.rand(CLUSTERS, 1, generator=draws)
@@ -230,13 +230,13 @@ class Mixture:
 
 
 def risk(X, centres) -> float:
-    """Mean squared distance of the rows to the nearest centre, in doubles."""
+    """Returns the mean squared distance of the rows to the nearest centre, in doubles."""
     import torch
 
     exact = torch.as_tensor(centres).to(device=X.device, dtype=torch.float64)
     C, total = exact.float(), torch.zeros((), dtype=torch.float64, device=X.device)
     norms = (C * C).sum(1)
-    with tf32(False):  # Whatever the method does.
+    with tf32(False):  # Independent of the setting of the method.
         for x in X.split(JUDGE_CHUNK):
             nearest = torch.addmm(norms, x, C.T, alpha=-2).argmin(dim=1)
             total += (x.double() - exact[nearest]).square_().sum()
@@ -244,7 +244,7 @@ def risk(X, centres) -> float:
 
 
 def surprise(X, mixture) -> float:
-    """Mean negative log-likelihood of the rows, in doubles; mixtures have diagonal covariances."""
+    """Returns the mean negative log-likelihood of the rows, in doubles, for diagonal covariances."""
     import torch
 
     parts = [torch.as_tensor(t).to(device=X.device, dtype=torch.float64) for t in mixture]
@@ -258,13 +258,13 @@ def surprise(X, mixture) -> float:
 
 
 def terms(weights, means, variances):
-    """The log density of components times their weights, as a polynomial of second degree."""
+    """Returns the coefficients of the weighted log densities, polynomials of second degree."""
     log_scale = (2 * math.pi * variances).log().sum(1) + (means * means / variances).sum(1)
     return means / variances, -0.5 / variances, weights.log() - 0.5 * log_scale
 
 
 def joined(arrays) -> bytes:
-    """The bytes of some arrays or tensors."""
+    """Returns the bytes of some arrays or tensors."""
     import torch
 
     return b"".join(torch.as_tensor(each).cpu().numpy().tobytes() for each in arrays)
@@ -274,7 +274,7 @@ def joined(arrays) -> bytes:
 
 
 def ours(X, fit: Callable) -> Found:
-    """Plan from a sample, one pass, then `fit`, which returns a model of plain arrays."""
+    """Makes a plan from a sample, passes over the rows, and calls `fit`, which returns arrays."""
     import nysketch
 
     def make_plan():
@@ -319,7 +319,7 @@ def risks(X) -> Callable:
 
 
 def on_processor(X, clock: Clock) -> None:
-    """Whether the processor gives the same bytes, and how long it takes."""
+    """Reports whether the processor gives the same bytes, and its time."""
     rows = min(len(X), HOST_ROWS)
     try:
         import nysketch
@@ -340,11 +340,11 @@ def on_processor(X, clock: Clock) -> None:
 def on_host(sketch, rows):
     try:
         return sketch.update(rows, device="cpu")
-    except TypeError:  # A version that does not let one choose.
+    except TypeError:  # A version without this option.
         return sketch.update(rows)
 
 
-# k-means of torch.
+# k-means in torch.
 
 
 def by_one_hot(x, labels, k: int):
@@ -372,7 +372,7 @@ class How:
     chunk: int
 
     def over(self, X, C):
-        """Sums and counts of the clusters, and the sum of ‖c‖² - 2⟨x, c⟩ of nearest centres."""
+        """Returns sums and counts of the clusters, and Σ ‖c‖² - 2⟨x, c⟩ over the nearest centres."""
         import torch
 
         double = {"dtype": torch.float64, "device": X.device}
@@ -389,7 +389,7 @@ class How:
 
     @staticmethod
     def fastest(X) -> "How":
-        """The fastest of all on the first rows; reports what each update took and its bits."""
+        """Returns the fastest on the first rows; reports the time and the bits of each update."""
         few, tried, bits = X[: CHUNKS[-1]], {}, {}
         for update in UPDATES:
             for chunk in [c for c in CHUNKS if c <= len(few)] or CHUNKS[:1]:
@@ -412,7 +412,7 @@ def squares(X, chunk: int) -> float:
 
 
 def lloyd(X, C, how: How, norms: float):
-    """Lloyd's iterations; the centres, and seconds and risks on the way."""
+    """Runs Lloyd's iterations; returns the centres and the history of seconds and risks."""
     import torch
 
     start, before, trace = time.perf_counter(), math.inf, []
@@ -429,7 +429,7 @@ def lloyd(X, C, how: How, norms: float):
 
 
 def plus_plus(S, k: int, draws):
-    """Greedy k-means++ as in scikit-learn: the best of some rows, drawn by squared distance."""
+    """Greedy k-means++ as in scikit-learn: the best of several rows drawn by squared distance."""
     import torch
 
     trials = 2 + int(math.log(k))
@@ -447,7 +447,7 @@ def plus_plus(S, k: int, draws):
 
 
 def starts(S, k: int, seed: int, how: How):
-    """Centres from each of five starts on a sample, with their risks, the best first."""
+    """Returns centres from each of five starts on a sample, with their risks, best first."""
     import torch
 
     draws = torch.Generator(device=S.device).manual_seed(seed)
@@ -457,7 +457,7 @@ def starts(S, k: int, seed: int, how: How):
 
 
 def by_torch(X, k: int, how: How, sample: int, everything: bool) -> Found:
-    """k-means of a sample, then over all rows if asked for."""
+    """Runs k-means on a sample, then over all rows if `everything` is set."""
     best, sampled = timed(starts, X[:sample], k, 0, how)
     C, parts, note, trace = best[0][0], {"sample": sampled}, "", []
     if everything:
@@ -480,11 +480,11 @@ def many_by_torch(X, how: How, everything: bool, clock: Clock) -> Found:
     return Found(models, parts, note=counted(models))
 
 
-# EM of torch, and that of scikit-learn.
+# EM in torch, and in scikit-learn.
 
 
 def of_clusters(S, C):
-    """The mixture of the clusters around centres."""
+    """Returns the mixture of the clusters around centres."""
     import torch
 
     labels = torch.addmm((C * C).sum(1), S, C.T, alpha=-2).argmin(dim=1)
@@ -497,7 +497,7 @@ def of_clusters(S, C):
 
 
 def em(X, mixture, clock: Clock):
-    """EM with diagonal covariances; the mixture, its mean log-likelihood one step before, steps."""
+    """Runs EM with diagonal covariances; returns the mixture, the log-likelihood before, steps."""
     import torch
 
     before = -math.inf
@@ -526,7 +526,7 @@ def em(X, mixture, clock: Clock):
 
 
 def mixture_by_torch(X, how: How, everything: bool, clock: Clock) -> Found:
-    """EM from five starts on a sample, then over all rows if asked for."""
+    """Runs EM from five starts on a sample, then over all rows if `everything` is set."""
 
     def on_sample():
         S = X[:SAMPLE]
@@ -541,7 +541,7 @@ def mixture_by_torch(X, how: How, everything: bool, clock: Clock) -> Found:
 
 
 def mixture_by_sklearn(X, how: How) -> Found:
-    """scikit-learn's EM on tensors, from the best k-means of a sample."""
+    """Runs scikit-learn's EM on tensors, from the best k-means of a sample."""
     import sklearn
     from sklearn.mixture import GaussianMixture
 
@@ -590,7 +590,7 @@ def peers_part(X, held_out: Callable, clock: Clock) -> None:
 
 
 def absent(modules: dict[str, str]) -> None:
-    """Reports which libraries with k-means on GPUs are there; none is run."""
+    """Reports which libraries with k-means on GPUs are installed; none is run."""
 
     def there(module: str) -> bool:
         try:
@@ -604,7 +604,7 @@ def absent(modules: dict[str, str]) -> None:
 
 
 def part(job: dict) -> None:
-    """One part, in a process of its own; its rows go to stdout as JSON."""
+    """Runs one part, in its own process; prints its rows to stdout as JSON."""
     import torch
 
     warnings.simplefilter("ignore")
@@ -620,11 +620,11 @@ def part(job: dict) -> None:
     run(X, lambda: mixture.draw(min(HELD_OUT, rows), OTHER_SEED), clock)
 
 
-# The parts one after the other, and their tables.
+# Running the parts one after another, and their tables.
 
 
 def run_part(table: tuple[int, int], name: str, until: float) -> list[dict]:
-    """The rows of a part, as far as it comes."""
+    """Returns the rows of a part, possibly incomplete if the time runs out."""
     job = {"table": table, "part": name, "until": until}
     line = [sys.executable, str(Path(__file__).resolve()), "--job", json.dumps(job)]
     rows, tasks = [], []
@@ -650,7 +650,7 @@ def number(seconds: float | None) -> str:
 
 
 def least(rows: list[dict], task: str):
-    """What a risk of the task is shown as: beside the least of all."""
+    """Returns the smallest risk of the task, with which the others are compared."""
     found = [row["risk"] for row in rows if row["task"] == task and "risk" in row]
     if task == "twenty":
         shared = set.intersection(*map(set, found)) if found else set()
@@ -664,7 +664,7 @@ def least(rows: list[dict], task: str):
 
 
 def reached(row: dict, rows: list[dict]) -> str:
-    """When the iterations of the last run came to the risk of nysketch."""
+    """Returns when the iterations of the last run fell to the risk of nysketch."""
     ours = [r["risk"] for r in rows if r["method"] == "nysketch" and "risk" in r]
     if not ours or not row.get("trace"):
         return ""
@@ -732,7 +732,7 @@ def main() -> None:
     if args.job:
         return part(json.loads(args.job))
     deadline, results = time.time() + 60 * args.minutes, []
-    # The first table has the larger share of the time; what a part leaves goes to those after it.
+    # The first table has the larger share of the time; unused time goes to the parts after it.
     parts = [(table, name) for table in args.tables for name in ("nysketch", "peers")]
     shares = [3, 4] + [2] * (len(parts) - 2)
     for at, (table, name) in enumerate(parts):

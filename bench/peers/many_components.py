@@ -1,9 +1,9 @@
-"""Mixtures of many components beside scikit-learn: likelihood on all rows and CPU time.
+"""Mixtures of many components compared with scikit-learn: likelihood on all rows and CPU time.
 
     python3 bench/peers/many_components.py [--data FOLDER] [--command target/release/nysketch] [--components 50 200] [--only PATTERN]
 
-Needs what bench/peers needs, and uses its environment. Prints a Markdown table. `--only` takes what matches
-TABLE/K/METHOD, such as `flights|sketch`.
+Has the requirements of bench/peers, and uses its environment. Prints a Markdown table. `--only`
+selects by a pattern for TABLE/K/METHOD, such as `flights|sketch`.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from command import run
 from environment import FOLDER, ROOT, enter
 from mixtures import FLOORS, read
 
-TABLES = {"esc50_mfcc20.npy": 100_000, "flights_3m.parquet": 60_000}  # With the rows that are used.
-WITNESSES = 20_000  # What a sketch keeps.
+TABLES = {"esc50_mfcc20.npy": 100_000, "flights_3m.parquet": 60_000}  # With the number of rows to use.
+WITNESSES = 20_000  # Number of retained rows of a sketch.
 
 
 def arguments() -> argparse.Namespace:
@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
 
 
 def by_sketch(command: Path, folder: Path, X, k: int, seed: int) -> tuple[float, float]:
-    """Mean negative log-likelihood of the rows under a mixture of their sketch, and CPU seconds of the fit."""
+    """Returns the negative log-likelihood of a mixture learned from a sketch, and CPU seconds."""
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -56,7 +56,7 @@ def by_sketch(command: Path, folder: Path, X, k: int, seed: int) -> tuple[float,
 
 
 def by_em(X, few: int, k: int, seed: int) -> tuple[float, float]:
-    """The same of GaussianMixture on the first rows."""
+    """Returns the negative log-likelihood and CPU seconds of GaussianMixture on the first rows."""
     from sklearn.mixture import GaussianMixture
 
     options = {"covariance_type": "diag", "reg_covar": FLOORS[0], "tol": 1e-4, "max_iter": 200}

@@ -1,7 +1,7 @@
 """The methods of the benchmark. As a program it runs one of them, in a separate process.
 
-The job is JSON on the command line. Seconds, peak memory and the bytes to keep go to stdout,
-the model, in the table's own units, to the file that the job names.
+The job is JSON on the command line. Seconds, peak memory and the bytes to keep are printed to stdout;
+the model, in the table's own units, is written to the file named in the job.
 """
 
 import importlib
@@ -32,7 +32,7 @@ def kmeans(X, k, kind="KMeans", **options):
 
 
 def birch(X, k):
-    """The threshold is 0.9 times the root of the risk of k-means on 10,000 rows."""
+    """Runs Birch with a threshold of 0.9 times the root of the risk of k-means on 10,000 rows."""
     import numpy as np
     from sklearn.cluster import Birch, KMeans
 
@@ -59,7 +59,7 @@ def mixture(X, k):
 
 
 def pycle(X, k, solver="CLOMP_CKM"):
-    """With 10·k·d frequencies, their scale estimated from 2 % of the rows, as in its demos."""
+    """Runs pycle with 10·k·d frequencies, scaled by 2 % of the rows, as in its demos."""
     import numpy as np
     import pycle.compressive_learning as cl
     import pycle.sketching as sk
@@ -97,7 +97,7 @@ PEERS = {
 
 
 def of(task: str, k: int) -> list[str]:
-    """Names of the methods for a task."""
+    """Returns the names of the methods for a task."""
     sketches = [CELLS_100, DEFAULTS] + [CELLS_1000] * (k >= 100)
     if task == "pass":
         return [NUMPY_PASS, OUR_PASS]
@@ -107,7 +107,7 @@ def of(task: str, k: int) -> list[str]:
 
 
 def left_out(method: str, rows: int, k: int, quick: bool) -> str:
-    """Why a method is not run."""
+    """Returns the reason why a method is not run; empty if it is."""
     if not method.startswith("pycle") or (rows == 10**6 and k == 10):
         return ""
     if quick:
@@ -141,14 +141,14 @@ def ours(job: dict) -> dict:
 
 
 def since(wall: float, cpu: float) -> dict:
-    """Wall and CPU seconds, and the peak memory of this process."""
+    """Returns wall and CPU seconds, and the peak memory of this process."""
     times = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     with open("/proc/self/status") as status:
         return times | {"peak": int(status.read().split("VmHWM:")[1].split()[0]) * 1024}
 
 
 def peer(job: dict) -> dict:
-    """From the start of reading the file to the model."""
+    """Measures a peer from the start of reading the file to the model."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,7 +159,7 @@ def peer(job: dict) -> dict:
     for module in modules + ["sklearn.preprocessing"] * job["scaled"]:
         importlib.import_module(module)
     start = time.perf_counter(), time.process_time()
-    # The least memory, and no slower.
+    # Uses the least memory, at the same speed.
     file = pq.ParquetFile(job["path"], pre_buffer=False, buffer_size=2**16)
     columns = [c for c in file.schema_arrow.names if c != job["exclude"]]
     X, done = np.empty((file.metadata.num_rows, len(columns)), np.float32), 0
@@ -183,7 +183,7 @@ def peer(job: dict) -> dict:
 
 
 def numpy_pass(job: dict) -> dict:
-    """Kernel means at some rows, from an array in memory."""
+    """Computes kernel means at some rows, from an array in memory."""
     import numpy as np
 
     X = np.load(job["path"])
@@ -202,7 +202,7 @@ def numpy_pass(job: dict) -> dict:
 
 
 def our_pass(job: dict) -> dict:
-    """The same sums, from the file, exact, with a plan made before."""
+    """Computes the same sums exactly, from the file, with an existing plan."""
     plan, threads = job["model"] + ".plan.nys", ["--threads", job["threads"]]
     options = ["--landmarks", PASS_LANDMARKS, "--bandwidth", BANDWIDTH, "--collect", "kernel"]
     by_command(job["command"], "plan", job["path"], *options, "-o", plan)

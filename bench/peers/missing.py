@@ -1,13 +1,13 @@
-"""k-means on tables with holes beside imputing them: how well the centres fit the complete rows.
+"""k-means on tables with missing values compared with imputation: risk on the complete table.
 
     python3 bench/peers/missing.py [--data FOLDER] [--command target/release/nysketch] [--jobs N]
 
-Values of public tables are removed completely at random. Every method sees the table with holes;
-what is told is the mean squared distance of the complete rows to its centres, over that of Lloyd's
-algorithm on the complete rows, the median of five draws of the holes (one draw for the imputers,
-which take minutes). Needs what bench/peers needs,
-and uses its environment. Prints a Markdown table, and fails where the sketch does not beat mean
-imputation and complete rows alone.
+Values of public tables are removed completely at random, and every method learns from the table with
+missing values. The reported value is the mean squared distance of the original rows to its centres,
+divided by that of Lloyd's algorithm on the original rows: the median of five draws of the missing
+values (one draw for the imputers, which take minutes). Has the requirements of bench/peers, and uses
+its environment. Prints a Markdown table, and fails if the sketch is not better than mean imputation
+and than complete rows alone.
 """
 
 import sys
@@ -26,9 +26,9 @@ ROWS = 30_000
 RATES = (0.05, 0.2, 0.4)
 SEEDS = 5
 STARTS = 10
-FIRST = 5_000  # Draws below were used to choose between variants of the method.
-FITTED = 2_000  # Rows that an imputer learns from.
-LEAST = 50  # Complete rows, below which clusters of them alone mean nothing.
+FIRST = 5_000  # Lower draws were used to choose between variants of the method.
+FITTED = 2_000  # Number of rows from which an imputer learns.
+LEAST = 50  # Minimum number of complete rows for clustering them alone.
 PARTIAL = ("--missing", "partial", "--scale", "none")
 TABLES = (
     "mnist_spectral.npy",
@@ -38,7 +38,7 @@ TABLES = (
     "covtype.parquet",
     "cifar10_resnet18_pca50.npy",
 )
-SKETCH, MEAN, COMPLETE = "nysketch", "mean imputation", "complete rows"  # The last two must lose.
+SKETCH, MEAN, COMPLETE = "nysketch", "mean imputation", "complete rows"  # The last two must be worse.
 COLUMNS = (SKETCH, MEAN, COMPLETE, "KNNImputer", "IterativeImputer", "k-POD")
 
 
@@ -63,7 +63,7 @@ def by_sketch(H, seed: int, command: Path, folder: Path):
 
 
 def k_pod(H, seed: int):
-    """Lloyd's algorithm where a hole has the value of the row's centre (Chi, Chi and Baraniuk)."""
+    """Lloyd's algorithm with missing values taken from the row's centre (Chi, Chi and Baraniuk)."""
     import numpy as np
     from sklearn.cluster import kmeans_plusplus
 
@@ -87,7 +87,7 @@ def k_pod(H, seed: int):
 
 
 def methods(H, seed: int, command: Path, folder: Path) -> dict:
-    """The centres of each method, for a table with holes; `None` where it cannot be used."""
+    """Returns the centres of each method for a table with missing values; `None` if unusable."""
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -118,14 +118,14 @@ def table(path: Path):
 
 
 def risks(job: tuple[Path, float, int, Path]) -> dict:
-    """The risk of each method on the complete rows, for one draw of the holes."""
+    """Returns the risk of each method on the original rows, for one draw of the missing values."""
     import numpy as np
 
     path, rate, seed, command = job
     X = table(path)
     H = X.copy()
     H[np.random.default_rng(FIRST + seed).random(X.shape) < rate] = np.nan
-    # A row without any value tells nothing.
+    # Drop rows without any value.
     H = H[~np.isnan(H).all(axis=1)]
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         found = methods(H, seed, command, Path(folder))

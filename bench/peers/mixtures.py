@@ -1,8 +1,8 @@
-"""Mixtures beside scikit-learn: EM on the same rows, and outliers of a table with labels.
+"""Mixtures compared with scikit-learn: EM on the same rows, and outliers of a labelled table.
 
     python3 bench/peers/mixtures.py [--data FOLDER] [--command target/release/nysketch]
 
-Needs what bench/peers needs, and uses its environment. Prints Markdown tables.
+Has the requirements of bench/peers, and uses its environment. Prints Markdown tables.
 """
 
 import argparse
@@ -19,7 +19,7 @@ FLOORS = (1e-4, 1e-2)  # The default of the command, and a coarse one.
 EM_TABLES = ("esc50_mfcc20.npy", "flights_3m.parquet")
 EM_ROWS, EM_STARTS = 30_000, 3
 SEEDS = 5
-IDS = ("track_id",)  # Columns that only number the rows.
+IDS = ("track_id",)  # Columns with row numbers.
 
 
 def arguments() -> argparse.Namespace:
@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read(path: Path):
-    """The standardised rows of a table, and its labels if it has any."""
+    """Returns the standardised rows of a table, and its labels if it has any."""
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -53,7 +53,7 @@ def read(path: Path):
 
 
 class Command:
-    """The command, on an array in a folder of its own."""
+    """Runs the command on an array in a separate folder."""
 
     def __init__(self, command: Path, folder: Path, X) -> None:
         import numpy as np
@@ -62,7 +62,7 @@ class Command:
         np.save(self.rows, X)
 
     def log_density(self, seed: int, covariance: str, plan=(), fit=()):
-        """Log densities of the rows under a mixture of their sketch."""
+        """Returns the log densities of the rows under a mixture learned from their sketch."""
         import pyarrow.parquet as pq
 
         names = ("sketch.nys", "model.json", "rows.parquet")
@@ -75,7 +75,7 @@ class Command:
 
 
 def em(args: argparse.Namespace) -> None:
-    """EM by the command, every row a witness, beside scikit-learn's; the same number of starts."""
+    """Compares EM by the command, with all rows retained, with scikit-learn's; equal starts."""
     import numpy as np
     from sklearn.mixture import GaussianMixture
 
@@ -90,7 +90,7 @@ def em(args: argparse.Namespace) -> None:
             ours = Command(args.command, Path(folder), X)
             for covariance in ("diag", "full"):
                 options = {"covariance_type": covariance, "reg_covar": FLOORS[0]}
-                options |= {"tol": 1e-4, "max_iter": 200}  # The command's.
+                options |= {"tol": 1e-4, "max_iter": 200}  # As in the command.
                 found = [
                     ours.log_density(seed, covariance, every, one).mean()
                     for seed in range(EM_STARTS)
@@ -107,7 +107,7 @@ def em(args: argparse.Namespace) -> None:
 
 
 def outliers(args: argparse.Namespace) -> None:
-    """How well scores tell the rare class of shuttle, which no method is shown."""
+    """Prints how well scores separate the rare class of shuttle, which no method is given."""
     from sklearn.ensemble import IsolationForest
     from sklearn.metrics import roc_auc_score
     from sklearn.mixture import GaussianMixture

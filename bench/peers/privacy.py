@@ -1,4 +1,4 @@
-"""Learning from releases beside diffprivlib and a plain noisy Lloyd's algorithm.
+"""Learning from releases compared with diffprivlib and a plain noisy Lloyd's algorithm.
 
     python3 bench/peers/privacy.py kmeans [--data FOLDER] [--only PATTERN] [--seeds 3]
     python3 bench/peers/privacy.py mixtures [--data FOLDER] [--only PATTERN] [--seeds 3]
@@ -6,11 +6,11 @@
     python3 bench/peers/privacy.py bounds [--data FOLDER] [--only PATTERN]
     python3 bench/peers/privacy.py sampler
 
-One row in twenty is public and is not among those that are learned from; bounds are those of the
-public rows, a tenth wider, for every method. δ is 1e-6. `kmeans` prints the risk over that of
-Lloyd's algorithm without privacy, medians over seeds; diffprivlib's KMeans is private by ε alone,
-which is a stronger promise. `bounds` prints what the bounds alone cost, without any noise. `sampler` compares our noise with OpenDP's. Needs the command built for
-release; prints Markdown.
+One row in twenty is public and is not used for learning; for every method, the bounds are those of
+the public rows, widened by a tenth. δ is 1e-6. `kmeans` prints the risk divided by that of Lloyd's
+algorithm without privacy, medians over seeds; diffprivlib's KMeans is private by ε alone, which is a
+stronger promise. `bounds` prints the cost of the bounds alone, without any noise. `sampler` compares
+our noise with OpenDP's. Requires the command built for release; prints Markdown.
 """
 
 import argparse
@@ -29,8 +29,8 @@ EPSILONS = (0.5, 1.0, 3.0)
 DELTA = 1e-6
 CLUSTERS = 10
 TABLES = ("mnist_spectral.npy", "shuttle.parquet", "covtype.parquet", "flights_3m.parquet")
-ROWS = 1_000_000  # At most.
-# Rows and columns of the mixtures that are generated.
+ROWS = 1_000_000  # Maximum.
+# Rows and columns of the generated mixtures.
 SYNTHETIC = ((10**5, 5), (10**5, 20), (10**6, 5), (10**6, 20))
 
 
@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
 
 
 def tables(args):
-    """Names of the tables with functions that make them."""
+    """Returns the names of the tables with functions that make them."""
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -65,7 +65,7 @@ def tables(args):
             X = np.column_stack([table[n].to_numpy() for n in names]).astype(np.float64)
             X = X[np.isfinite(X).all(axis=1)]
         X = np.random.default_rng(0).permutation(X)[:ROWS]
-        deviation = X[::20].std(axis=0)  # Of the public rows.
+        deviation = X[::20].std(axis=0)  # Deviation of the public rows.
         return X[:, deviation > 0] / deviation[deviation > 0]
 
     found = {f"{n:,} × {d}": (lambda n=n, d=d: mixture(n, d)) for n, d in SYNTHETIC}
@@ -75,7 +75,7 @@ def tables(args):
 
 
 class Nysketch:
-    """The command in a folder, with private and public rows."""
+    """Runs the command in a folder with private and public rows."""
 
     def __init__(self, args, folder: Path, rows, public, bounds) -> None:
         import numpy as np
@@ -104,7 +104,7 @@ class Nysketch:
         self.run("privatize", "sketch.nys", "-o", "release.nys", *budget, *options)
 
     def rounds(self, epsilon: float, seed: int) -> None:
-        """Three rounds, from few points all over the bounds; each ε is for all rounds so far."""
+        """Runs three rounds, starting from few points spread over the bounds; each ε is cumulative."""
         self.plan(seed, "--landmarks", 20)
         for share in (0.4, 0.65):
             self.release(share * epsilon)
@@ -124,7 +124,7 @@ def lloyd(X, k: int, seed: int):
 
 
 def largest_rho(epsilon: float) -> float:
-    """ρ of (ε, δ) by proposition 12 of Canonne, Kamath and Steinke, as nysketch computes it."""
+    """Computes ρ of (ε, δ) by proposition 12 of Canonne, Kamath and Steinke, as nysketch does."""
     import numpy as np
 
     over = np.exp(np.linspace(-7, 17, 20_001))
@@ -140,7 +140,7 @@ def largest_rho(epsilon: float) -> float:
 
 
 def noisy_lloyd(X, k: int, epsilon: float, bounds, start, rng, steps: int = 5):
-    """Lloyd's algorithm whose counts and sums have Gaussian noise in each step, from public centres.
+    """Lloyd's algorithm with Gaussian noise on counts and sums in each step, from public centres.
     Rows are clipped to the bounds; half of ρ is for counts and half for sums."""
     import numpy as np
 
@@ -220,7 +220,7 @@ def kmeans(args) -> None:
 
 
 def bounds(args) -> None:
-    """Lloyd's algorithm, without noise, on rows that were brought into the bounds."""
+    """Prints the risk of Lloyd's algorithm, without noise, on rows clipped to the bounds."""
     import numpy as np
 
     print("| rows | beyond the bounds | risk within them over that of all rows |\n|---|---|---|")
@@ -298,7 +298,7 @@ def pca(args) -> None:
 
 
 def sampler(args) -> None:
-    """The noise of releases of an empty table beside OpenDP's, by two-sample chi-square tests."""
+    """Compares the noise of releases of an empty table with OpenDP's, by chi-square tests."""
     import numpy as np
     import opendp.prelude as dp
     from scipy.stats import chi2_contingency

@@ -1,4 +1,4 @@
-"""The document: a table for each data set, and the ratios that matter."""
+"""The document: a table for each data set, and summary ratios."""
 
 import importlib.metadata
 import math
@@ -78,7 +78,7 @@ def best(table: Table, task: str, results: dict) -> float:
 
 
 def section(table: Table, task: str, results: dict, quick: bool) -> list[str]:
-    """The table of one task, by CPU time."""
+    """Returns the table of one task, ordered by CPU time."""
     least, rows, notes = best(table, task, results), [], set()
     for method in methods.of(task, table.k):
         result = results.get(f"{table.name}/{task}/{method}", {})
@@ -125,7 +125,7 @@ PROMISES = {
 
 
 def promises(tables: list[Table], results: dict) -> list[str]:
-    """Ratios, and a difference of nats."""
+    """Returns ratios, and a difference in nats."""
     chosen = [t for t in tables if "pass" in t.tasks]
 
     def value(table: Table, what: str, task: str, method: str) -> float:

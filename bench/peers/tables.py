@@ -32,7 +32,7 @@ class Table:
 
 
 def synthetic(folder: Path, n: int, k: int, s: float) -> Table:
-    """A mixture of k Gaussians, not made yet."""
+    """Describes a mixture of k Gaussians, without generating it."""
     title = f"Gaussian mixture, {n:,} rows × {DIMS} columns, k = {k}, separation {s}"
     tasks = ("kmeans",) + ("gmm",) * (k == 10) + ("pass",) * (k == 10 and n <= 10**6)
     name = f"n{n}-k{k}-s{s}"
@@ -40,7 +40,7 @@ def synthetic(folder: Path, n: int, k: int, s: float) -> Table:
 
 
 def real(folder: Path, name: str, k: int, exclude: str) -> Table:
-    """A table in a file, whose columns are to be standardised."""
+    """Describes a table in a file whose columns are to be standardised."""
     path = folder / f"{name}.parquet"
     shape = pq.read_metadata(path)
     columns = shape.num_columns - bool(exclude)
@@ -49,7 +49,7 @@ def real(folder: Path, name: str, k: int, exclude: str) -> Table:
 
 
 def make(table: Table, command: str) -> None:
-    """Makes a mixture where it is not there yet; up to 10⁶ rows also as npy."""
+    """Generates a mixture if it does not exist; up to 10⁶ rows also as npy."""
     if table.path.exists():
         return
     array, half = table.path.with_suffix(".npy"), table.path.with_suffix(".part")
@@ -65,7 +65,7 @@ def make(table: Table, command: str) -> None:
 
 
 def blocks(table: Table) -> Iterator[np.ndarray]:
-    """The rows in doubles."""
+    """Yields the rows in doubles."""
     file = pq.ParquetFile(table.path)
     columns = [c for c in file.schema_arrow.names if c != table.exclude]
     for batch in file.iter_batches(2**16, columns=columns):
@@ -74,14 +74,14 @@ def blocks(table: Table) -> Iterator[np.ndarray]:
 
 @lru_cache
 def deviations(table: Table) -> np.ndarray:
-    """Standard deviations of the columns, 1 for those that are constant."""
+    """Returns the standard deviations of the columns, 1 for constant ones."""
     mean = sum(X.sum(axis=0) for X in blocks(table)) / table.rows
     squares = sum(((X - mean) ** 2).sum(axis=0) for X in blocks(table))
     return np.where(squares > 0, np.sqrt(squares / table.rows), 1)
 
 
 def risk(table: Table, model: dict) -> float:
-    """Mean squared distance to the nearest centre, or minus the mean log-likelihood."""
+    """Returns the mean squared distance to the nearest centre, or the negative log-likelihood."""
     total = 0.0
     if "centres" in model:
         scale = deviations(table) if table.scaled else 1

@@ -1,7 +1,7 @@
 //! `count CASE BLOCKS`: a fixed amount of work for the instruction counter of `cargo xtask count`.
 //!
-//! Two runs that differ only in the number of blocks give the instructions per block, whatever the
-//! start of the program costs. Data is fixed, and every case is deterministic.
+//! Two runs that differ only in the number of blocks give the instructions per block, independent
+//! of the cost of starting the program. The data is fixed, and every case is deterministic.
 
 use nysketch::*;
 use nysketch_core::kernel::fourier::{FourierPass, FrequencyLaw, draw_frequencies};
@@ -25,7 +25,7 @@ fn points(count: usize, seed: u64) -> Points {
     )
 }
 
-/// The pass over blocks in memory: kernel sums at these bandwidths, and nearest landmarks.
+/// Runs the pass over blocks in memory: kernel sums at these bandwidths, and nearest landmarks.
 fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
     let ladder = (!bandwidths.is_empty()).then(|| Kernel::Gaussian.ladder(bandwidths));
     let mut tiles =
@@ -39,13 +39,14 @@ fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
     }
 }
 
-/// Labels and distances of rows in memory, for as many centres as there are landmarks elsewhere.
+/// Predicts labels and distances of rows in memory, with as many centres as the other cases have
+/// landmarks.
 fn predict(blocks: usize) {
     let wide = |p: Points| p.data().iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
     let table = Table::unnamed(DIMS, wide(points(LANDMARKS, 1))).expect("a table");
     let plan = Arc::new(plan_for(&table, PlanParams::default()).expect("a plan").0);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
-    // The rows become the centres: how threads share the work of a real fit would be counted too.
+    // Use the rows as centres: a real fit would include the variable work of several threads.
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1)).expect("a model");
     model.shape = Shape::Centres {
         weights: vec![1.0 / LANDMARKS as f64; LANDMARKS],
@@ -68,7 +69,7 @@ fn fourier(blocks: usize) {
     }
 }
 
-/// Everything that happens to a row, from doubles to exact sums.
+/// Sketches rows: the complete pass from doubles to exact sums.
 fn sketch(blocks: usize) {
     let rows = Mixture::new(DIMS, 10, 2.0, 0).expect("a mixture").rows(0, 5000);
     let table = Table::unnamed(DIMS, rows.values).expect("a table");

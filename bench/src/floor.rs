@@ -1,9 +1,9 @@
-//! `cargo run --release -p nysketch-bench --bin floor`: the sketching pass beside the most that this
-//! machine can do. Prints Markdown tables.
+//! `cargo run --release -p nysketch-bench --bin floor`: the speed of the sketching pass, compared
+//! with the limits of this machine. Prints Markdown tables.
 //!
-//! The floor of a pair (row, landmark) is d fused multiply-adds at the rate of registers that never
-//! wait, plus one exp2 polynomial on data in the cache: no kernel value can be computed with less.
-//! Times are the best of several. Other programs share the machine, so ratios mean more than seconds.
+//! The floor of a pair (row, landmark) is d fused multiply-adds at the peak rate on registers, plus
+//! one exp2 polynomial on data in the cache: no kernel value can be computed with less. Times are
+//! the best of several. Other programs share the machine, so ratios are more reliable than seconds.
 
 use nysketch::*;
 use nysketch_core::kernel::exp2::{EXP2, ROUND};
@@ -17,10 +17,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Independent chains of operations, enough to hide their latency.
+/// Number of independent chains of operations, enough to hide their latency.
 const CHAINS: usize = 12;
 
-/// Fused multiply-adds in registers; returns how many single numbers were worked on.
+/// Runs fused multiply-adds in registers; returns the number of single-precision operations.
 struct FusedMultiplyAdds {
     rounds: usize,
 }
@@ -43,7 +43,7 @@ impl WithSimd for FusedMultiplyAdds {
     }
 }
 
-/// The polynomial of the kernel on numbers in the first-level cache.
+/// Evaluates the polynomial of the kernel on numbers in the first-level cache.
 struct Exponentials<'a> {
     values: &'a mut [f32],
     rounds: usize,
@@ -81,7 +81,7 @@ impl WithSimd for Exponentials<'_> {
     }
 }
 
-/// Seconds of the fastest of several runs.
+/// Returns the seconds of the fastest of several runs.
 fn best(times: usize, mut work: impl FnMut()) -> f64 {
     let run = |_| {
         let start = Instant::now();
@@ -91,7 +91,7 @@ fn best(times: usize, mut work: impl FnMut()) -> f64 {
     (0..times).map(run).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds per number of a multiply-add and of an exp2, on one core.
+/// Returns the nanoseconds per number of a multiply-add and of an exp2, on one core.
 fn machine(arch: Arch) -> (f64, f64) {
     let mut count = 0.0;
     let seconds = best(15, || count = arch.dispatch(FusedMultiplyAdds { rounds: 2_000_000 }));
@@ -112,8 +112,8 @@ fn points(n: usize, d: usize, seed: u64) -> Points {
     Points::new(d, (0..n * d).map(|_| next()).collect())
 }
 
-/// Nanoseconds per pair of the pass over blocks in memory: one bandwidth, with the nearest landmark, and
-/// with a ladder of three.
+/// Returns the nanoseconds per pair of the pass over blocks in memory: with one bandwidth, with the
+/// nearest landmark, and with a ladder of three bandwidths.
 fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
     let landmarks = points(m, d, 1);
     let rows = points((2_000_000 / (d * m / 10)).clamp(1, 64) * MAX_BLOCK, d, 2);
@@ -139,7 +139,7 @@ fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
     [time(Some(&one), false), time(Some(&one), true), time(Some(&three), true), time(None, true)]
 }
 
-/// Seconds of `Sketch::of` on rows in memory.
+/// Returns the seconds of `Sketch::of` on rows in memory.
 fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads: usize) -> f64 {
     let n = (40_000_000 / (d * m / 10).max(1)).clamp(60_000, 1_000_000);
     let mixture = Mixture::new(d, 10, 2.0, 0).expect("a mixture");

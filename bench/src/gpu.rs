@@ -1,10 +1,12 @@
-//! `cargo run --release -p nysketch-bench --bin gpu`: the sketching pass over rows in the memory of a GPU, beside the most that
-//! this GPU can do, and labels of rows of the host by many centres. Prints Markdown tables. `-- quick` takes a hundredth of the rows.
+//! `cargo run --release -p nysketch-bench --bin gpu`: the speed of the sketching pass over rows in
+//! the memory of a GPU, compared with the limits of this GPU, and of labelling rows of the host
+//! with many centres. Prints Markdown tables. `-- quick` uses a hundredth of the rows.
 //!
-//! The floor is the number of operations that these sums cannot do without, over the rate at which the GPU starts them: 128
-//! per multiprocessor and cycle. An operation on doubles and a product of 64 bits count 2, a conversion to or from 64 bits 8, since
-//! the GPU has half and an eighth as many units for them (compute capability 9.0). Reading every row once has a floor of its own:
-//! bytes over what the memory can move.
+//! The floor is the number of operations that these sums require, divided by the rate at which the
+//! GPU starts them: 128 per multiprocessor and cycle. An operation on doubles and a 64-bit product
+//! count as 2, a conversion to or from 64 bits as 8, since the GPU has half and an eighth as many
+//! units for them (compute capability 9.0). Reading every row once has its own floor: bytes divided
+//! by the memory bandwidth.
 
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
@@ -13,7 +15,7 @@ use nysketch_cuda::{Device, Element, OwnedRows};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is measured.
+/// One measured case.
 struct Setting {
     rows: u64,
     dims: usize,
@@ -22,26 +24,30 @@ struct Setting {
     collect: Collect,
 }
 
-/// Operations of the floor.
+/// Numbers of operations of the floor.
 const SUBTRACT_AND_MULTIPLY: f64 = 2.0;
-/// Minimum, two multiply-adds around a rounding, five of the polynomial, two on bits; then two to fixed point.
+/// Minimum, two multiply-adds around a rounding, five for the polynomial, two on bits; then two for
+/// fixed point.
 const FIRST_VALUE: f64 = 13.0;
-/// Two squarings, a maximum, two to fixed point.
+/// Two squarings, a maximum, two for fixed point.
 const NEXT_VALUE: f64 = 5.0;
 /// A comparison and two selections.
 const NEAREST: f64 = 3.0;
-/// To doubles, a subtraction and a multiplication, and back.
+/// Conversion to doubles, a subtraction and a multiplication, and conversion back.
 const FRAME: f64 = 8.0 + 4.0 + 8.0;
-/// A comparison of what is in doubles already. Digits are compared anyway.
+/// A comparison of values that are already doubles. Digits are compared anyway.
 const VALID: f64 = 2.0;
-/// To doubles, a subtraction, a multiplication and a sum; a comparison, a sum, and a square that is added to 64 bits.
+/// Conversion to doubles, a subtraction, a multiplication and a sum; a comparison, a sum, and a
+/// square that is added in 64 bits.
 const CELL: f64 = 8.0 + 6.0 + 1.0 + 1.0 + 2.0;
-/// Sixteen products of digits of eight bits on the units for matrices, which do 32 while the others start an operation.
+/// Sixteen products of 8-bit digits on the matrix units, which do 32 while the other units start
+/// one operation.
 const PRODUCT: f64 = 0.5;
-/// To doubles, a subtraction, a multiplication and a sum, a comparison, and digits of four numbers in twelve operations.
+/// Conversion to doubles, a subtraction, a multiplication and a sum, a comparison, and digits of
+/// four numbers in twelve operations.
 const DIGITS: f64 = 8.0 + 6.0 + 1.0 + 3.0;
 
-/// How many times as many rows the processors are measured with, beside once.
+/// Factor of the number of rows in the second measurement of the processors.
 const LONGER: usize = 8;
 
 impl Setting {
@@ -82,7 +88,7 @@ impl Setting {
     }
 }
 
-/// Rows about ten centres.
+/// Returns rows around ten centres.
 fn rows(count: usize, dims: usize) -> Vec<f32> {
     let mut state = 1u64;
     let mut next = || {
@@ -125,7 +131,8 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
         }
         sketch = Some(sums.freeze()?);
     }
-    // The same rows, added up once by vectors and then as often as they were copied.
+    // Sketch the same rows with the vector engine once, and count the sums as often as the rows
+    // were copied.
     let values: Vec<f64> = values.iter().map(|x| f64::from(*x)).collect();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let by_vectors = |times| {
@@ -134,7 +141,7 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
         let sketch = Sketch::of(&plan, &part, SketchParams::default().threads(threads), &())?;
         Ok::<_, Error>((sketch, start.elapsed().as_secs_f64()))
     };
-    // What the processors do once, however many rows there are, is not multiplied.
+    // The fixed cost of the processors is not multiplied.
     let (part, once) = by_vectors(1)?;
     let cpu = once + (by_vectors(LONGER)?.1 - once) / (LONGER - 1) as f64 * (copies - 1) as f64;
     let mut sketch = sketch.unwrap_or_else(|| Sketch::empty(plan.clone()));
@@ -151,7 +158,8 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     Ok(())
 }
 
-/// Labels of rows of the host, by the GPU and by the processors, which take a tenth of the rows.
+/// Labels rows of the host, on the GPU and on the processors; the latter process a tenth of the
+/// rows.
 fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<()> {
     let widened = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
     let values = widened(rows(count, dims));
@@ -161,7 +169,7 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1))?;
     model.shape = Shape::Centres { weights: vec![1.0 / k as f64; k], centres };
-    // As the command: each thread has its share of the rows.
+    // As in the command, each thread has its share of the rows.
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let timed = |predictor: &Predictor<'_>, values: &[f64]| {
         let share = (values.len() / dims).div_ceil(threads) * dims;
@@ -182,7 +190,7 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
     let part = &values[..(count / 10).max(1) * dims];
     let (expected, cpu) = timed(&Predictor::new(&model), part);
     let cpu = cpu * values.len() as f64 / part.len() as f64;
-    // Where the GPU fails, the processors take over, which would be their time.
+    // If the GPU fails, the processors take over, and the time would be theirs.
     let same = labels.starts_with(&expected) && gpu.device_remark().is_none();
     let pairs = count as f64 * k as f64;
     let operations = pairs * (SUBTRACT_AND_MULTIPLY * dims as f64 + NEAREST);

@@ -1,20 +1,20 @@
-//! `cargo run --release -p nysketch-bench --bin growth`: time and memory of a sketch against the number
-//! of rows, columns, landmarks, clusters and threads. Rows are made on the fly, so 10⁸ of them fit on
-//! any machine. Prints Markdown tables. The slope is that of log time over log size: 1 if time grows in
-//! proportion.
+//! `cargo run --release -p nysketch-bench --bin growth`: time and memory of a sketch as functions
+//! of the number of rows, columns, landmarks, clusters and threads. Rows are generated on the fly,
+//! so 10⁸ rows fit on any machine. Prints Markdown tables. The slope is that of log time over log
+//! size: 1 if time grows in proportion.
 
 use nysketch::*;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Rows of a mixture, over and over, each time moved a little.
+/// Rows of a mixture, repeated with a small shift each time.
 struct Endless {
     columns: Vec<String>,
     base: Vec<f64>,
     rows: u64,
 }
 
-/// Rows in the base and in a part.
+/// Number of rows in the base and in a part.
 const BASE: u64 = 1 << 16;
 const PART: u64 = 1 << 12;
 
@@ -62,7 +62,7 @@ impl RowPart for Part<'_> {
         let d = self.source.columns.len();
         let count = PART.min(self.source.rows - self.from) as usize;
         let start = (self.from % BASE) as usize * d;
-        // Never the same rows twice: each time around they lie elsewhere by up to 10⁻³.
+        // Rows never repeat exactly: each repetition is shifted by up to 10⁻³.
         let shift = (self.from / BASE) as f64 * 1e-3 / (self.source.rows / BASE + 1) as f64;
         let rows = &self.source.base[start..start + count * d];
         Ok(Some(Block {
@@ -81,11 +81,11 @@ fn plan(dims: usize, clusters: usize, landmarks: usize) -> Arc<Plan> {
     Arc::new(plan_for(&Endless::new(dims, clusters, BASE), params).expect("a plan").0)
 }
 
-/// Seconds and the most memory of the process, in MB; the best of `times`.
+/// Returns the seconds and the peak memory of the process, in MB; the best of `times`.
 fn measure(times: usize, mut work: impl FnMut()) -> (f64, f64) {
     let mut best = (f64::INFINITY, f64::INFINITY);
     for _ in 0..times {
-        // Resets the peak, where the kernel allows it.
+        // Reset the peak, if the operating system allows it.
         let forgotten = std::fs::write("/proc/self/clear_refs", "5").is_ok();
         let start = Instant::now();
         work();
@@ -96,14 +96,14 @@ fn measure(times: usize, mut work: impl FnMut()) -> (f64, f64) {
     best
 }
 
-/// A line of this process's status in MB.
+/// Returns a line of this process's status in MB.
 fn memory(line: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let rest = status.split(line).nth(1).unwrap_or_default();
     rest.split_whitespace().next().and_then(|kb| kb.parse().ok()).unwrap_or(f64::NAN) / 1024.0
 }
 
-/// Seconds and memory of a sketch of all that is collected by default.
+/// Returns the seconds and memory of a sketch with the default sums.
 fn sketch(plan: &Arc<Plan>, source: &Endless, threads: usize) -> (f64, f64) {
     let times = if source.rows > 10_000_000 { 1 } else { 3 };
     let params = SketchParams::default().threads(threads);

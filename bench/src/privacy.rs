@@ -1,10 +1,11 @@
 //! `cargo run --release -p nysketch-bench --bin privacy [--trials N]`: an audit of releases.
 //!
-//! Two tables that differ by one row, the canary, are released many times each, and the best test there is tries to tell the
-//! releases apart: how far they lie along the way that the canary moves the sums, in standard deviations of the noise. From its
-//! errors at all thresholds follows a lower bound on what the release reveals, as μ of Gaussian differential privacy, which holds
-//! for all lines of the table together with 95 % confidence. It must not be above what is claimed, and must be when releases have
-//! half the noise. Prints Markdown.
+//! Two tables that differ by one row, the canary, are released many times each, and the most
+//! powerful test tries to distinguish the releases: it projects them onto the direction in which
+//! the canary moves the sums, in standard deviations of the noise. Its errors at all thresholds
+//! give a lower bound on the information revealed, as μ of Gaussian differential privacy, which
+//! holds for all lines of the table together with 95 % confidence. The bound must not exceed the
+//! claim, and must exceed it for releases with half the noise. Prints Markdown.
 
 use nysketch::privacy::{Budget, Mechanism, Release};
 use nysketch::*;
@@ -22,7 +23,7 @@ fn main() {
         _ => panic!("usage: privacy [--trials N]"),
     };
     let mut private = PrivateParams::new([("x".into(), -5.0, 5.0), ("y".into(), -5.0, 5.0)]);
-    // So near that the first canary reaches it.
+    // Small enough that the first canary is as far away as it allows.
     private.radius = Some(1.0);
     let anywhere = private.anywhere(500, 0).expect("points");
     let params = PlanParams::default().landmarks(20).private(private);
@@ -60,13 +61,13 @@ fn main() {
     println!("\nAll of it as it should be.");
 }
 
-/// What is claimed of some sums, and what is revealed at least.
+/// The claim for some sums, and the lower bound on the information revealed.
 struct Line {
     claim: f64,
     least: f64,
 }
 
-/// One canary: a line for each mechanism and one for all together.
+/// Audits one canary: a line for each mechanism and one for all together.
 fn audit(
     names: (&str, &str),
     plan: &Arc<Plan>,
@@ -110,7 +111,8 @@ fn audit(
         let before = scope.spawn(|| scores(&without));
         (before.join().expect("no panic"), scores(&with))
     });
-    // What the canary reveals at most by what is claimed: half of it where its distance is half the bound.
+    // Upper bound on the information that the canary reveals according to the claim: half of the
+    // claim if it moves the sums by half of the bound.
     let mu: Vec<f64> = moved
         .iter()
         .zip(&deviations)
@@ -143,8 +145,9 @@ fn audit(
     found_all
 }
 
-/// A lower bound on μ from scores without and with the canary: the largest Φ⁻¹(true positives) − Φ⁻¹(false positives) over all
-/// thresholds, both moved by what the inequality of Dvoretzky, Kiefer and Wolfowitz allows for at this level.
+/// Returns a lower bound on μ from scores without and with the canary: the largest Φ⁻¹(true
+/// positives) − Φ⁻¹(false positives) over all thresholds, both corrected by the inequality of
+/// Dvoretzky, Kiefer and Wolfowitz at this level.
 fn lower_bound(before: &[f64], after: &[f64], level: f64) -> f64 {
     let (mut before, mut after) = (before.to_vec(), after.to_vec());
     before.sort_by(f64::total_cmp);
@@ -163,7 +166,8 @@ fn lower_bound(before: &[f64], after: &[f64], level: f64) -> f64 {
     most
 }
 
-/// P(X > x) of a standard Gaussian, by the continued fraction of Lentz from 3 on and the series below.
+/// Returns P(X > x) of a standard Gaussian, by Lentz's continued fraction for x ≥ 3 and by the
+/// series below.
 fn tail(x: f64) -> f64 {
     if x < 0.0 {
         return 1.0 - tail(-x);
@@ -182,7 +186,7 @@ fn tail(x: f64) -> f64 {
     density / fraction
 }
 
-/// Φ⁻¹ by bisection.
+/// Computes Φ⁻¹ by bisection.
 fn quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
     for _ in 0..80 {
@@ -192,7 +196,7 @@ fn quantile(p: f64) -> f64 {
     low
 }
 
-/// ε of μ-Gaussian differential privacy at δ.
+/// Returns ε of μ-Gaussian differential privacy at δ.
 fn epsilon(mu: f64, delta: f64) -> f64 {
     let at = |e: f64| tail(e / mu - 0.5 * mu) - e.exp() * tail(e / mu + 0.5 * mu);
     let (mut low, mut high) = (0.0, 60.0);

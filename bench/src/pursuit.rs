@@ -1,8 +1,9 @@
-//! What CL-OMPR owes to its starts, bounds, steps and replicates.
+//! The effect of starts, bounds, steps and replicates on the quality of CL-OMPR.
 //!
-//! The same sketches are decoded with each of them changed in turn, for Fourier and for Nyström features at uniform
-//! landmarks. Numbers are medians over trials: the risk over that of Lloyd's algorithm on all rows, or nats above EM on
-//! all rows, of one pursuit and of the best of five by the objective, with the CPU seconds of one.
+//! The same sketches are decoded with one setting changed at a time, for Fourier features and for
+//! Nyström features at uniform landmarks. Numbers are medians over trials: the risk divided by that
+//! of Lloyd's algorithm on all rows, or nats above EM on all rows, for one pursuit and for the best
+//! of five by the objective, with the CPU seconds of one.
 //!
 //! ```console
 //! $ cargo run --release -p nysketch-bench --bin pursuit -- --real DATA --trials 5
@@ -27,10 +28,10 @@ use std::time::Instant;
 
 const REPLICATES: usize = 5;
 
-/// Where atoms start.
+/// Distribution of the starts of atoms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum From {
-    /// Uniformly within 1.7 deviations of the mean.
+    /// Uniform within 1.7 deviations of the mean.
     Box,
     /// Normal, with the mean and deviations of the rows.
     Normal,
@@ -38,12 +39,12 @@ enum From {
     Rows,
 }
 
-/// Within which bounds atoms stay.
+/// Bounds of the atoms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Within {
-    /// So many deviations of the mean.
+    /// This many deviations from the mean.
     Deviations(f64),
-    /// The least and the largest value of each column.
+    /// The smallest and the largest value of each column.
     Range,
 }
 
@@ -79,7 +80,8 @@ const NEW: Variant = Variant {
     steps: Steps::LONG,
 };
 
-/// One changed at a time from either end; the last is what a plan gets that holds no rows.
+/// Returns variants that change one setting at a time from either end; the last is used for a plan
+/// without rows.
 fn variants() -> Vec<Variant> {
     let blind = Within::Deviations(3.0);
     vec![
@@ -134,7 +136,8 @@ const SETTINGS: [Setting; 5] = [
     },
 ];
 
-/// Bounds and starts in the plan's coordinates, which are the table's less a centre.
+/// Runs one pursuit. Bounds and starts are in the plan's coordinates, which are the table's minus a
+/// centre.
 fn pursue(
     variant: &Variant,
     setting: &Setting,

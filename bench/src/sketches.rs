@@ -1,4 +1,5 @@
-//! Sketches of the paper's sets, by Fourier features and at uniform landmarks, and what models of them are measured by.
+//! Sketches of the paper's data sets, with Fourier features and at uniform landmarks, and the
+//! measures of quality of their models.
 
 #[path = "quality/npy.rs"]
 mod npy;
@@ -15,10 +16,10 @@ use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Clusters of every set.
+/// Number of clusters of every data set.
 pub const K: usize = 10;
 
-/// A sketch of one size and variance, and what is learned from it.
+/// The size and variance of a sketch, and the model learned from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub name: &'static str,
@@ -28,17 +29,17 @@ pub struct Setting {
     pub sigma2: f64,
 }
 
-/// What the command line asks for.
+/// The arguments of the command line.
 pub struct Arguments {
-    /// Where the real sets are.
+    /// The folder of the real data sets.
     pub real: Option<PathBuf>,
     pub trials: u64,
-    /// Settings whose names contain this.
+    /// Selects the settings whose names contain this.
     pub only: String,
 }
 
 impl Arguments {
-    /// `--real DATA`, `--trials N`, `--only WORDS`.
+    /// Reads `--real DATA`, `--trials N` and `--only WORDS`.
     pub fn read() -> Self {
         let args: Vec<String> = std::env::args().collect();
         let after =
@@ -51,13 +52,13 @@ impl Arguments {
     }
 }
 
-/// Rows of a set.
+/// Rows of a data set.
 pub struct Rows {
     pub dims: usize,
     pub values: Vec<f64>,
 }
 
-/// The rows of a trial; synthetic ones are drawn again for each.
+/// Returns the rows of a trial; synthetic rows are drawn again for each trial.
 pub fn rows_of(setting: &Setting, real: Option<&Path>, trial: u64) -> Option<Rows> {
     match setting.file {
         None => {
@@ -69,7 +70,7 @@ pub fn rows_of(setting: &Setting, real: Option<&Path>, trial: u64) -> Option<Row
     }
 }
 
-/// Mean squared distance, or negative log-likelihood, of all rows.
+/// Returns the mean squared distance, or the mean negative log-likelihood, of all rows.
 pub fn risk(task: Task, rows: &Rows, atoms: &[Atom]) -> f64 {
     if task == Task::Gmm {
         return -Cells::of_rows(rows.dims, &rows.values).likelihood(atoms);
@@ -80,7 +81,7 @@ pub fn risk(task: Task, rows: &Rows, atoms: &[Atom]) -> f64 {
     all.map(|x| nearest(x, &centres).1).sum::<f64>() / n
 }
 
-/// The risk of Lloyd's algorithm or EM on all rows.
+/// Returns the risk of Lloyd's algorithm or EM on all rows.
 pub fn reference(task: Task, rows: &Rows, rng: &mut ChaCha8Rng) -> f64 {
     let effort = Effort::new(5, 100);
     let atoms = match task {
@@ -100,7 +101,7 @@ pub fn reference(task: Task, rows: &Rows, rng: &mut ChaCha8Rng) -> f64 {
     risk(task, rows, &atoms)
 }
 
-/// The sketch of a trial.
+/// Returns the sketch of a trial.
 pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Option<Sketch> {
     let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
     let params = match fourier {
@@ -114,8 +115,8 @@ pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Optio
     Sketch::of(&plan, &table, SketchParams::default(), &()).ok()
 }
 
-/// The trials of a setting as far as its rows are at hand: rows, the risk of all rows, and the sketches by Fourier features and
-/// at landmarks.
+/// Returns the trials of a setting whose rows are available: rows, the risk on all rows, and the
+/// sketches with Fourier features and at landmarks.
 pub fn prepared(setting: &Setting, arguments: &Arguments) -> Vec<(Rows, f64, [Sketch; 2])> {
     let prepare = |trial: u64| {
         let rows = rows_of(setting, arguments.real.as_deref(), trial)?;
@@ -126,7 +127,7 @@ pub fn prepared(setting: &Setting, arguments: &Arguments) -> Vec<(Rows, f64, [Sk
     (0..arguments.trials).map_while(prepare).collect()
 }
 
-/// Atoms in the coordinates of the rows.
+/// Converts atoms to the coordinates of the rows.
 pub fn widened(sketch: &Sketch, atoms: &[Atom]) -> Vec<Atom> {
     let frame = &sketch.plan().frame;
     let each = |a: &Atom| {
@@ -136,7 +137,7 @@ pub fn widened(sketch: &Sketch, atoms: &[Atom]) -> Vec<Atom> {
     atoms.iter().map(each).collect()
 }
 
-/// The median.
+/// Returns the median.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

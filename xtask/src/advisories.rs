@@ -1,8 +1,8 @@
-//! Known vulnerabilities of the dependencies, by cargo-deny and the RustSec database.
+//! Checks the dependencies for known vulnerabilities, with cargo-deny and the RustSec database.
 
 use crate::shell::{Outcome, cargo, step, succeeds};
 
-/// Not part of the tests: what passes today may fail tomorrow without a change of ours.
+/// Not part of the tests, because the result can change without a change of the project.
 pub fn check() -> Outcome {
     if !succeeds(cargo("deny --version")) {
         return skipped("cargo-deny is not installed (cargo install --locked cargo-deny)");
@@ -13,7 +13,7 @@ pub fn check() -> Outcome {
     step("advisories", cargo("deny check --disable-fetch advisories"))
 }
 
-/// Says so on the terminal and, where a workflow runs, on its page.
+/// Reports the skipped check on the terminal and, in a workflow, on its page.
 fn skipped(why: &str) -> Outcome {
     eprintln!("== advisories: SKIPPED, {why}");
     if std::env::var_os("GITHUB_ACTIONS").is_some() {

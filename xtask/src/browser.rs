@@ -1,5 +1,5 @@
-//! The page of `nysketch report` in a real browser: Chromium from Debian's packages, driven from the standard
-//! library of Python.
+//! Tests the page of `nysketch report` in a real browser: Chromium from Debian's packages, driven
+//! by the standard library of Python.
 
 use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::process::Command;
@@ -13,7 +13,7 @@ pub fn test() -> Outcome {
         eprintln!("== PAGES IN A BROWSER: NOT TESTED, chromium cannot be installed here");
         return Ok(());
     }
-    // The whole workspace is built, so that the features are those of the tests.
+    // Build the whole workspace, so that the features are those of the tests.
     step("the command, for its pages", cargo("build --locked --workspace --bin nysketch"))?;
     let mut tests = Command::new("python3");
     tests.arg(root().join("crates/nysketch-cli/tests/browser/test_pages.py"));

@@ -1,10 +1,10 @@
-//! Whether a dependency is built once. Cargo turns on the features that the packages asked for need, so a
-//! dependency is built again where another choice of packages gives it other features.
+//! Checks that each dependency is built once. Cargo enables the features that the selected packages
+//! need, so a dependency is built again if another selection of packages enables other features.
 
 use crate::shell::{Outcome, cargo, output};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Packages that are asked for, and whether what only their tests need is built as well.
+/// Selected packages, and whether the dependencies of their tests are built as well.
 struct Choice {
     who: &'static str,
     packages: &'static str,
@@ -12,7 +12,7 @@ struct Choice {
 }
 
 const TESTS: Choice = Choice { who: "tests", packages: "--workspace", dev: true };
-/// What else is built in the same profile.
+/// Other builds in the same profile.
 const OTHERS: [Choice; 3] = [
     Choice { who: "docs and binaries", packages: "--workspace", dev: false },
     Choice {
@@ -22,8 +22,9 @@ const OTHERS: [Choice; 3] = [
     },
     Choice { who: "the wheel", packages: "--package nysketch-python", dev: false },
 ];
-/// Code that ends up in our binaries, then all, with what runs while they are built: where a dependency is in
-/// both it may have two sets of features, and the first list must not be taken for the second.
+/// Dependencies of our binaries, then all dependencies including those of build scripts. A
+/// dependency in both lists may have two sets of features, and the first must not be confused with
+/// the second.
 const EDGES: [&str; 2] = ["normal,no-proc-macro", "normal,build"];
 
 /// Sets of features of every dependency, by name and version.
@@ -38,7 +39,7 @@ pub fn check() -> Outcome {
     }
 }
 
-/// Reports what is built more than once; the tests only take longer.
+/// Reports dependencies that are built more than once; the tests only take longer.
 pub fn note() -> Outcome {
     for line in twice()? {
         eprintln!("   note: built again for {line}");
@@ -53,7 +54,7 @@ fn twice() -> Result<Vec<String>, String> {
         let tests = features(&TESTS, edges)?;
         for choice in OTHERS {
             for (package, sets) in features(&choice, edges)? {
-                // What the tests do not build at all is built once, too.
+                // A dependency that the tests do not build is built once, too.
                 let Some(wanted) = tests.get(&package) else {
                     continue;
                 };
@@ -78,7 +79,7 @@ fn features(choice: &Choice, edges: &str) -> Result<Features, String> {
     Ok(parse(&output("cargo tree", tree)?))
 }
 
-/// Lines such as `rand v0.10.3 (proc-macro)|alloc,std`.
+/// Parses lines such as `rand v0.10.3 (proc-macro)|alloc,std`.
 fn parse(tree: &str) -> Features {
     let mut found = Features::new();
     for (package, features) in tree.lines().filter_map(|line| line.split_once('|')) {

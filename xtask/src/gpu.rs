@@ -4,10 +4,11 @@ use crate::shell::{Outcome, cargo, program, root, step, succeeds, target};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that run on a GPU: of the library and of the command.
+/// The test programs that run on a GPU, of the library and of the command.
 const TESTS: &str = "test --workspace --exclude nysketch-python --locked --test device";
 
-/// On the GPU of this machine: 1,000 random cases of up to 10⁸ operations each, and ten large ones.
+/// Runs the tests on the GPU of this machine: 1,000 random cases of up to 10⁸ operations each, and
+/// ten large ones.
 pub fn test() -> Outcome {
     let mut list = Command::new("nvidia-smi");
     list.arg("-L");
@@ -20,7 +21,8 @@ pub fn test() -> Outcome {
     step("tests on a GPU", tests)
 }
 
-/// On the emulated GPU of crates/nysketch-cuda/tests/emulator, which needs a C++ compiler.
+/// Runs the tests on the emulated GPU of crates/nysketch-cuda/tests/emulator, which needs a C++
+/// compiler.
 pub fn emulated() -> Outcome {
     if !cfg!(target_os = "linux") || !program("c++", "--version", "g++") {
         eprintln!("== tests on an emulated GPU: SKIPPED, they need Linux and a C++ compiler");
@@ -31,16 +33,17 @@ pub fn emulated() -> Outcome {
         let mut tests = cargo(TESTS);
         tests.env("NYSKETCH_GPU", "1").env("LD_LIBRARY_PATH", &folder);
         tests.env("EMULATED_BACKWARDS", backwards);
-        // Programs of the emulator do not run on a GPU, so they are kept elsewhere.
+        // Kernels compiled for the emulator do not run on a GPU, so they have their own cache.
         tests.env("XDG_CACHE_HOME", folder.join("cache"));
         step(what, tests)
     };
     run("tests on an emulated GPU", "0")?;
-    // The last thread of a block first, so that a missing barrier shows.
+    // Run the last thread of a block first, to reveal missing barriers.
     run("the same backwards", "1")
 }
 
-/// Builds the libraries of the emulated driver and compiler where its sources have changed, and says where they are.
+/// Builds the libraries of the emulated driver and compiler if their sources have changed, and
+/// returns their folder.
 fn build() -> Result<PathBuf, String> {
     let folder = target().join("emulator");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -51,7 +54,7 @@ fn build() -> Result<PathBuf, String> {
     if libraries.iter().all(|library| changed(library) > newest.into_iter().max().flatten()) {
         return Ok(folder);
     }
-    // Kernels that were compiled for another one do not run on it.
+    // Kernels compiled for another version of the emulator do not run on this one.
     drop(std::fs::remove_dir_all(folder.join("cache")));
     for library in libraries {
         let mut compile = Command::new("c++");

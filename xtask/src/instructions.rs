@@ -1,21 +1,23 @@
-//! Speed without a clock: instructions of the pass over fixed data, counted by valgrind and compared with
-//! `bench/instructions.txt`. Valgrind knows AVX2 and no wider vectors, on any machine. The release profile is
-//! counted: with the checks of the dev profile a block takes three times as many.
+//! Speed without a clock: instructions of the pass over fixed data, counted by valgrind and
+//! compared with `bench/instructions.txt`. Valgrind supports AVX2 but no wider vectors, on any
+//! machine. The release profile is counted, because with the checks of the dev profile a block
+//! takes three times as many instructions.
 
 use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What is counted; see `bench/src/count.rs`.
+/// The counted cases; see `bench/src/count.rs`.
 const CASES: [&str; 6] = ["kernel", "ladder", "nearest", "fourier", "predict", "sketch"];
-/// Blocks of the two runs whose difference is reported: many, since what comes before the first block differs by half a million
-/// instructions between runs on a busy machine.
+/// Numbers of blocks of the two runs whose difference is reported. The difference is large, because
+/// the instructions before the first block vary by half a million between runs on a busy machine.
 const BLOCKS: [u64; 2] = [2, 102];
 /// An increase by more than this share is an error.
 const TOLERANCE: f64 = 0.10;
 
-/// Counts and compares; with `write`, the counts become the new standard.
+/// Counts instructions and compares them with the stored counts; with `write`, stores the new
+/// counts.
 pub fn check(write: bool) -> Outcome {
     if !program("valgrind", "--version", "valgrind") {
         eprintln!("== instructions: skipped, valgrind cannot be installed here");
@@ -77,7 +79,7 @@ fn compiler() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Instructions of a whole run.
+/// Returns the number of instructions of a whole run.
 fn count(case: &str, blocks: u64) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

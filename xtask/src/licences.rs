@@ -1,9 +1,9 @@
-//! Every dependency must be under a licence that suits MIT OR Apache-2.0.
+//! Checks that every dependency has a licence compatible with MIT OR Apache-2.0.
 
 use crate::shell::{Outcome, cargo, output};
 use serde_json::Value;
 
-/// Permissive licences that ask for no more than notice.
+/// Permissive licences that require no more than a notice.
 const ALLOWED: [&str; 10] = [
     "MIT",
     "Apache-2.0",
@@ -31,7 +31,7 @@ pub fn check() -> Outcome {
     Ok(())
 }
 
-/// Why a package is refused, if it is.
+/// Returns the reason why a package is refused, if it is.
 fn refusal(package: &Value) -> Option<String> {
     let name = package["name"].as_str().unwrap_or("?");
     let licence = package["license"].as_str().unwrap_or("");

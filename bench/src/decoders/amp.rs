@@ -1,10 +1,12 @@
-//! CL-AMP (Byrne, Chatalic, Gribonval and Schniter, *Sketched clustering via hybrid approximate message passing*, 2019), for
-//! k-means from Fourier features.
+//! CL-AMP (Byrne, Chatalic, Gribonval and Schniter, *Sketched clustering via hybrid approximate
+//! message passing*, 2019), for k-means from Fourier features.
 //!
-//! With frequencies ω_m = g_m a_m of length g_m and z_mk = a_mᵀc_k a sketch is `y_m = Σ_k β_mk e^{i g_m z_mk}`, where
-//! `β_mk = α_k e^{−g_m² τ/2}`. Messages pass between the z and the centres: given Gaussian beliefs about all z_ml, l ≠ k, their
-//! sum is taken for a complex Gaussian, which leaves one angle to integrate over. Damping, numbers of steps and the
-//! noise floor are our choice; weights and the common width τ are fitted between the steps by least squares.
+//! With frequencies ω_m = g_m a_m of length g_m and z_mk = a_mᵀc_k, a sketch is
+//! `y_m = Σ_k β_mk e^{i g_m z_mk}`, where `β_mk = α_k e^{−g_m² τ/2}`. Messages pass between the z
+//! and the centres: given Gaussian beliefs about all z_ml, l ≠ k, their sum is approximated by a
+//! complex Gaussian, which leaves one angle to integrate over. Damping, numbers of steps and the
+//! noise floor are our choice; weights and the common width τ are fitted between the steps by least
+//! squares.
 
 use super::problem::Problem;
 use super::shift::best_width;
@@ -12,17 +14,17 @@ use nysketch_learn::atom::Atom;
 use rand_chacha::ChaCha8Rng;
 
 const STEPS: usize = 60;
-/// Share of a new message that is taken.
+/// Share by which a message moves to its new value.
 const DAMPING: f64 = 0.3;
-/// Angles of the integrals, within so many deviations of what is believed.
+/// Number of angles of the integrals, and their range in deviations of the belief.
 const GRID: usize = 48;
 const REACH: f64 = 4.0;
-/// Least variance of the sum of the others.
+/// Minimum variance of the sum of the other terms.
 const NOISE: f64 = 1e-4;
-/// Steps after which weights and width are fitted.
+/// Number of steps between fits of weights and width.
 const REFIT: usize = 5;
 
-/// Atoms of one common width.
+/// Returns atoms of one common width.
 pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     let d = problem.embedding.dims();
     let frequencies = problem.embedding.frequencies().expect("a Fourier sketch");
@@ -80,7 +82,7 @@ pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     best_width(problem, atoms)
 }
 
-/// What is believed of one term: `size · e^{i angle}`, the angle being Gaussian.
+/// The belief about one term, `size · e^{i angle}`, with a Gaussian angle.
 struct Belief {
     size: f64,
     angle: f64,
@@ -114,7 +116,8 @@ impl Belief {
         Moments { mean: [root * cos, root * sin], covariance }
     }
 
-    /// Mean and variance of the angle where the others add up as they are believed to.
+    /// Returns the mean and variance of the angle, given the belief about the sum of the other
+    /// terms.
     fn posterior(&self, y: [f64; 2], others: Moments) -> (f64, f64) {
         let [a, b, c] = others.covariance;
         let (a, b) = (a.max(0.0) + NOISE, b.max(0.0) + NOISE);

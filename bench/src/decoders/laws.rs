@@ -1,7 +1,8 @@
-//! Fourier features of the field: frequencies of adapted radius, in orthogonal blocks, and one-bit features, beside plain
-//! ones, all decoded by CL-OMPR.
+//! Fourier features from the literature: frequencies of adapted radius, in orthogonal blocks, and
+//! one-bit features, compared with plain ones, all decoded by CL-OMPR.
 //!
-//! Each is tried at several variances: what it reaches at its best, and how far the variance may be off.
+//! Each is tried at several variances, to show its best quality and its sensitivity to the
+//! variance.
 
 use super::sketches::{Arguments, K, Rows, Setting, median, reference, risk, rows_of, widened};
 use nysketch::decoder::clompr::{Clompr, Pursued, Steps, objective_of};
@@ -41,7 +42,7 @@ impl Law {
     }
 }
 
-/// Frequencies of a law, not divided by σ.
+/// Returns frequencies of a law, not divided by σ.
 fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points {
     match law {
         Law::Gaussian | Law::OneBit => draw_frequencies(FrequencyLaw::Normal, d, count, rng),
@@ -54,7 +55,7 @@ fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points
                 }
                 let direction = rows.pop().map_or(Vec::new(), |row| row[..d].to_vec());
                 let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
-                // What is cut off may be all of it.
+                // The truncated direction may be zero.
                 if length > 1e-9 {
                     let radius = (0..d).map(|_| normal(rng).powi(2)).sum::<f64>().sqrt();
                     data.extend(direction.iter().map(|x| (x / length * radius) as f32));
@@ -65,7 +66,7 @@ fn frequencies(law: Law, d: usize, count: usize, rng: &mut ChaCha8Rng) -> Points
     }
 }
 
-/// The rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms and random signs.
+/// Returns the rows of H D₁ H D₂ H D₃: Walsh-Hadamard transforms and random signs.
 fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
     let signs: Vec<Vec<f64>> = (0..3)
         .map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect())
@@ -90,8 +91,8 @@ fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
     (0..n).map(row).collect()
 }
 
-/// Means of `sign cos` and `sign sin` of dithered phases, brought back to those of cosines and sines: their first Fourier
-/// coefficient is 4/π, and the dither is turned back.
+/// Returns the means of `sign cos` and `sign sin` of dithered phases, converted to those of cosines
+/// and sines: their first Fourier coefficient is 4/π, and the dither is rotated back.
 fn one_bit(frequencies: &[f64], rows: &Rows, sketch: &Sketch, rng: &mut ChaCha8Rng) -> Vec<f64> {
     let (d, frame) = (rows.dims, &sketch.plan().frame);
     let count = frequencies.len() / d;
@@ -116,7 +117,7 @@ fn one_bit(frequencies: &[f64], rows: &Rows, sketch: &Sketch, rng: &mut ChaCha8R
     (0..2 * count).map(|i| back(i % count)[i / count]).collect()
 }
 
-/// The risk of the best of five pursuits.
+/// Returns the risk of the best of five pursuits.
 fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> Option<f64> {
     let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
     let collect = Collect { kernel: true, cells: false, moments: true };

@@ -1,8 +1,9 @@
-//! Decoders of the field beside ours, on the same sketches of the paper's sets: the quality of each in the same table.
+//! Decoders from the literature compared with ours, on the same sketches of the paper's data sets.
 //!
-//! Each has the same starts and bounds, from the moments of the rows, the best of five runs by its objective, and the same
-//! last polish. Numbers are medians over trials: the risk over that of Lloyd's algorithm on all rows, or nats above EM on
-//! all rows, and seconds of all runs.
+//! All have the same starts and bounds, from the moments of the rows, use the best of five runs by
+//! the objective, and end with the same polish. Numbers are medians over trials: the risk divided
+//! by that of Lloyd's algorithm on all rows, or nats above EM on all rows, and the seconds of all
+//! runs.
 //!
 //! ```console
 //! $ cargo run --release -p nysketch-bench --bin decoders -- --real DATA --trials 5
@@ -61,7 +62,7 @@ impl Method {
         }
     }
 
-    /// Whether it decodes such a sketch for such a task.
+    /// Returns whether the method decodes such a sketch for such a task.
     fn can(self, task: Task, fourier: bool) -> bool {
         match self {
             Method::Amp => task == Task::Kmeans && fourier,
@@ -89,7 +90,7 @@ const SETTINGS: [Setting; 16] = [
     setting("k-means, synthetic, m = p", None, Task::Kmeans, 100, 81.0),
     setting("k-means, synthetic, m = 2p", None, Task::Kmeans, 200, 81.0),
     setting("k-means, synthetic, m = 4p", None, Task::Kmeans, 400, 81.0),
-    // Mean shift needs a kernel that tells clusters apart.
+    // Mean shift needs a kernel that separates the clusters.
     setting("k-means, synthetic, m = 2p, σ² = 15", None, Task::Kmeans, 200, 15.0),
     setting("k-means, synthetic, m = 4p, σ² = 15", None, Task::Kmeans, 400, 15.0),
     setting("k-means, MNIST, m = p", MNIST, Task::Kmeans, 100, 0.3),
@@ -105,7 +106,7 @@ const SETTINGS: [Setting; 16] = [
     setting("mixture, audio, m = p", AUDIO, Task::Gmm, 400, 25_000.0),
 ];
 
-/// The model of a decoder of the library, as atoms.
+/// Returns the model of a decoder of the library, as atoms.
 fn of_library(sketch: &Sketch, context: &Context<'_>, task: Task, decoder: Decoder) -> Vec<Atom> {
     let mut params = FitParams::new(task, K).decoder(decoder).threads(1);
     if decoder == Decoder::Clompr {
@@ -152,7 +153,7 @@ fn decoded(method: Method, task: Task, sketch: &Sketch, context: &Context<'_>) -
         let polished = problem.polish(atoms, mixture);
         (problem.residual(&polished).1, polished)
     };
-    // Splitting leaves nothing to chance.
+    // Splitting is deterministic.
     let runs = if method == Method::Splitting { 1 } else { RUNS };
     let best = (0..runs).map(run).min_by(|a, b| a.0.total_cmp(&b.0));
     best.map_or(Vec::new(), |b| widened(sketch, &b.1))

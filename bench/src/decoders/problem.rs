@@ -1,4 +1,4 @@
-//! What every decoder of this comparison knows, and the steps that they share.
+//! The problem that every decoder of this comparison solves, and the steps that they share.
 
 use nysketch::decoder::clompr::objective_of;
 use nysketch::decoder::constraints::Constraints;
@@ -11,11 +11,12 @@ use nysketch_learn::atom::{Atom, Family};
 use nysketch_learn::optimize::{Stop, nonnegative_quadratic};
 use rand_chacha::ChaCha8Rng;
 
-/// Steps of an ascent at most, and the share of the bandwidth below which a step is none.
+/// Maximum number of steps of an ascent, and the step length, as a share of the bandwidth, below
+/// which it ends.
 const STEPS: usize = 100;
 const STILL: f64 = 1e-4;
 
-/// A sketch to be decoded. All decoders have the same starts and bounds, those of the moments.
+/// A sketch to decode. All decoders have the same starts and bounds, derived from the moments.
 pub struct Problem<'a> {
     pub embedding: &'a Embedding,
     pub space: &'a Space,
@@ -39,7 +40,7 @@ impl Problem<'_> {
         }
     }
 
-    /// What some atoms leave unexplained: its dual vector, and its squared length.
+    /// Returns the dual vector and the squared norm of the residual of some atoms.
     pub fn residual(&self, atoms: &[Atom]) -> (Vec<f64>, f64) {
         let mut left = self.embedding.target.clone();
         for a in atoms {
@@ -51,7 +52,8 @@ impl Problem<'_> {
         (dual, length)
     }
 
-    /// The largest of some normalised atoms by non-negative least squares.
+    /// Returns the atoms with the largest weights, by non-negative least squares on normalised
+    /// atoms.
     pub fn largest(&self, mut atoms: Vec<Atom>, count: usize) -> Vec<Atom> {
         let n = atoms.len();
         if n <= count {
@@ -70,8 +72,9 @@ impl Problem<'_> {
         atoms
     }
 
-    /// Mean shift on the sketch: `x ← x + V ∇f(x)/f(x)` with `V = σ² + γ`, which climbs the correlation f of an atom at x with
-    /// a residual as mean shift climbs a density. `None` where the correlation is not positive.
+    /// Runs mean shift on the sketch: `x ← x + V ∇f(x)/f(x)` with `V = σ² + γ`, which climbs the
+    /// correlation f of an atom at x with a residual, as mean shift climbs a density. Returns
+    /// `None` if the correlation is not positive.
     pub fn shift(&self, dual: &[f64], start: &[f64], variance: &[f64]) -> Option<(f64, Vec<f64>)> {
         let (d, sigma2) = (self.embedding.dims(), self.embedding.sigma2);
         let (mut x, mut value) = (start.to_vec(), 0.0);
@@ -104,8 +107,8 @@ impl Problem<'_> {
         Some((value, x))
     }
 
-    /// Local maxima of the correlation with a residual, best first: of `look` starts the best `follow` are shifted, and what
-    /// ends within a tenth of the bandwidth of another is the same.
+    /// Returns local maxima of the correlation with a residual, best first. The best `follow` of
+    /// `look` starts are shifted; results within a tenth of the bandwidth of each other are merged.
     pub fn maxima(
         &self,
         dual: &[f64],
@@ -136,13 +139,13 @@ impl Problem<'_> {
         different
     }
 
-    /// One of the starts.
+    /// Returns one of the starts.
     pub fn start(&self, rng: &mut ChaCha8Rng) -> Vec<f64> {
         self.starts[below(self.starts.len(), rng)].clone()
     }
 
-    /// The last steps of every decoder, all atoms together: Diracs as they are, Gaussians of one common width, which are freed
-    /// for a mixture.
+    /// Runs the last steps of every decoder, on all atoms together: Diracs stay Diracs; Gaussians
+    /// have one common width, which is freed for a mixture.
     pub fn polish(&self, mut atoms: Vec<Atom>, mixture: bool) -> Vec<Atom> {
         let long = Stop { evaluations: 2000, relative: 1e-8 };
         let medium = Stop { evaluations: 300, relative: 1e-7 };

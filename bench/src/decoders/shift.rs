@@ -1,23 +1,24 @@
-//! Sketch and shift (Belhadji and Gribonval, *Sketch and shift: a robust decoder for compressive clustering*, 2023), as far as its
-//! abstract and summaries tell: atoms are found by mean shift on the sketch from many starts, and clusters have a width.
-//! Numbers of starts and rounds are our choice.
+//! Sketch and shift (Belhadji and Gribonval, *Sketch and shift: a robust decoder for compressive
+//! clustering*, 2023), reconstructed from its abstract and summaries: atoms are found by mean shift
+//! on the sketch from many starts, and clusters have a width. Numbers of starts and rounds are our
+//! choice.
 
 use super::problem::Problem;
 use nysketch_learn::atom::{Atom, Family};
 use rand_chacha::ChaCha8Rng;
 
-/// Of so many starts so many are shifted.
+/// Number of starts that are evaluated, and number that are then shifted.
 const STARTS: (usize, usize) = (200, 20);
 /// Widths that are tried after each round, as shares of the data's variance.
 const WIDTHS: [f64; 6] = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6];
 
-/// Atoms of one common width.
+/// Returns atoms of one common width.
 pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     let mut variance = problem.space.first_variance();
     let mut atoms: Vec<Atom> = Vec::new();
     for _ in 0..2 * problem.k {
         let (dual, _) = problem.residual(&atoms);
-        // Modes of what is left, not of what an atom of some width would explain best.
+        // Find modes of the residual itself, not the best positions of an atom of some width.
         let none = vec![0.0; variance.len()];
         let found = problem.maxima(&dual, &none, STARTS, rng);
         let Some(mean) = found.into_iter().next() else { continue };
@@ -28,7 +29,8 @@ pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     atoms
 }
 
-/// The atoms with the common width and the weights that match the sketch best where they stand.
+/// Returns the atoms, at their positions, with the common width and the weights that match the
+/// sketch best.
 pub fn best_width(problem: &Problem<'_>, atoms: Vec<Atom>) -> Vec<Atom> {
     let matching = problem.matching(Family::Scaled);
     let tenth = problem.space.first_variance();

@@ -1,11 +1,12 @@
-//! Hierarchical splitting (Keriven, Bourrier, Gribonval and Pérez, *Sketching for large-scale learning of mixture models*,
-//! 2017): from one Gaussian on, every atom is cut in two along the column in which it is widest, until there are enough.
+//! Hierarchical splitting (Keriven, Bourrier, Gribonval and Pérez, *Sketching for large-scale
+//! learning of mixture models*, 2017): starting from one Gaussian, every atom is split along its
+//! widest column until there are enough atoms.
 
 use super::problem::Problem;
 use nysketch_learn::atom::{Atom, Family};
 use nysketch_learn::optimize::Stop;
 
-/// Gaussians with diagonals of their own.
+/// Returns Gaussians with individual diagonals.
 pub fn decode(problem: &Problem<'_>) -> Vec<Atom> {
     let matching = problem.matching(Family::Scaled).free(Family::Diagonal, problem.rows);
     let stop = Stop { evaluations: 300, relative: 1e-6 };

@@ -1,6 +1,6 @@
-//! Iterative hard thresholding (Bourrier, Gribonval and Pérez, *Compressive Gaussian mixture estimation*, 2013), as later papers
-//! describe it: each round adds several atoms at once, the best of them stay, and all move together. Numbers of
-//! starts and rounds are our choice.
+//! Iterative hard thresholding (Bourrier, Gribonval and Pérez, *Compressive Gaussian mixture
+//! estimation*, 2013), as described by later papers: each round adds several atoms at once, keeps
+//! the best, and moves all together. Numbers of starts and rounds are our choice.
 
 use super::problem::Problem;
 use nysketch_learn::atom::{Atom, Family};
@@ -11,7 +11,7 @@ const ROUNDS: usize = 20;
 /// A round that gains less than this share of the objective is the last.
 const GAIN: f64 = 1e-3;
 
-/// Diracs, or Gaussians of one common width.
+/// Returns Diracs, or Gaussians of one common width.
 pub fn decode(problem: &Problem<'_>, mixture: bool, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     let family = if mixture { Family::Scaled } else { Family::Dirac };
     let mut variance = match mixture {

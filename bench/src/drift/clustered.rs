@@ -1,4 +1,5 @@
-//! Rows that come in clusters, or have weights: the test on rows beside that on folds.
+//! Rows that are grouped by user, or have weights: the test on rows compared with the test on
+//! folds.
 
 use crate::rows::{DRAWS, LEVEL, Rng, folded, share, sketch};
 use nysketch::drift::{Comparison, DriftParams};
@@ -7,21 +8,22 @@ use nysketch_core::numeric::random::{normal, unit};
 use rand::SeedableRng;
 use std::sync::Arc;
 
-/// Folds of every sketch.
+/// Number of folds of every sketch.
 const FOLDS: u32 = 16;
 const USERS: usize = 400;
 const COLUMNS: usize = 3;
 
 struct Setting {
     name: &'static str,
-    /// Rows of a user.
+    /// Number of rows of a user.
     rows: fn(&mut Rng) -> usize,
     /// Whether the users of B are those of A.
     same_users: bool,
     weighted: bool,
 }
 
-/// Rows, and the user of each; users have places of their own, known by their number.
+/// Returns plain rows, and the same rows with weights or with the user of each row. Every user has
+/// a fixed position, determined by the number of the user.
 fn sample(s: &Setting, first_user: usize, shift: f64, seed: u64, rng: &mut Rng) -> (Table, Table) {
     let (mut values, mut keys, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for user in first_user..first_user + USERS {
@@ -41,7 +43,7 @@ fn sample(s: &Setting, first_user: usize, shift: f64, seed: u64, rng: &mut Rng) 
     }
 }
 
-/// Alarms of the test on rows, and of that on folds.
+/// Prints the rates of alarms of the test on rows and of the test on folds.
 pub fn tests(trials: u64) {
     let settings = [
         Setting {

@@ -1,4 +1,5 @@
-//! Days that differ: whether one is unusual among others, and watching them in their order.
+//! Days that differ from each other: whether one is unusual among others, and watching them in
+//! order.
 
 use crate::rows::{LEVEL, Rng, clusters, median, share, sketch, trials};
 use nysketch::drift::{Comparison, Days, Watched};
@@ -7,12 +8,12 @@ use nysketch_core::numeric::random::normal;
 use rand::SeedableRng;
 use std::sync::Arc;
 
-/// Rows of a day, days of a stream, and where a stream changes.
+/// Rows of a day, days of a stream, and the day at which a stream changes.
 const ROWS: usize = 200;
 const STREAM: usize = 100;
 const CHANGE: usize = 60;
 
-/// Rows of a day, moved by its own effect in the first two columns.
+/// Returns the rows of a day, shifted by its own effect in the first two columns.
 fn day(effect: [f64; 2], rng: &mut Rng) -> Table {
     let row = |rng: &mut Rng| {
         let mut x = clusters(rng);
@@ -30,7 +31,7 @@ fn plan(seed: u64, rng: &mut Rng) -> Arc<Plan> {
     Arc::new(plan_for(&table, params).expect("a plan").0)
 }
 
-/// Effects of days with the correlation ρ of neighbours, each with the deviation 0.3.
+/// Returns effects of days with standard deviation 0.3 and correlation ρ between neighbours.
 fn effects(count: usize, rho: f64, rng: &mut Rng) -> Vec<[f64; 2]> {
     let mut effects: Vec<[f64; 2]> = Vec::new();
     for t in 0..count {
@@ -42,7 +43,7 @@ fn effects(count: usize, rho: f64, rng: &mut Rng) -> Vec<[f64; 2]> {
     effects
 }
 
-/// How often a day is called unusual among 30 others.
+/// Prints the rates at which a day is called unusual among 30 others.
 pub fn baselines(count: u64) {
     println!(
         "\nDays called unusual at {LEVEL} among 30 others that differ by 0.3 in two columns, {ROWS} rows each, {count} trials,"
@@ -85,7 +86,7 @@ pub fn baselines(count: u64) {
     }
 }
 
-/// How often watching raises an alarm, and when.
+/// Prints the rates and delays of alarms when streams are watched.
 pub fn streams(count: u64) {
     println!(
         "\nStreams of {STREAM} days, {ROWS} rows each, watched at {LEVEL}, {count} streams:\n"

@@ -1,6 +1,8 @@
-//! `cargo run --release -p nysketch-bench --bin drift [--trials N] [--only levels|power|sketches|clustered|days]
-//! [--rows NAME]`: the tests behind `nysketch diff`, simulated: how often they raise a false alarm, and what they find. Prints Markdown tables.
-//! `sketches` is `power` without the slow test on raw rows; `--rows` takes the lines of some rows only, of levels and power.
+//! `cargo run --release -p nysketch-bench --bin drift [--trials N] [--only
+//! levels|power|sketches|clustered|days] [--rows NAME]`: rates of false alarms and power of the
+//! tests of `nysketch diff`, by simulation. Prints Markdown tables. `sketches` is `power` without
+//! the slow test on raw rows; `--rows` selects lines of `levels` and `power` by the distribution of
+//! the rows.
 
 mod clustered;
 mod days;

@@ -1,4 +1,4 @@
-//! Two samples: how often the test raises a false alarm, what it finds, and how much it says moved.
+//! Two samples: false alarms, power and estimated changes of the test.
 
 use crate::rows::{
     Change, DRAWS, LEVEL, Rng, Row, clusters, correlated, discrete, heavy, median, sketch, skewed,
@@ -12,7 +12,7 @@ use nysketch_core::numeric::random::{below, normal};
 use rand::SeedableRng;
 use std::sync::Arc;
 
-/// Which rows the plan is made from.
+/// The rows from which the plan is made.
 #[derive(Clone, Copy)]
 enum From {
     First,
@@ -39,7 +39,7 @@ fn table(row: Row, rows: usize, change: &dyn Fn(&mut Vec<f64>, &mut Rng), rng: &
     Table::unnamed(values.len() / rows, values).expect("whole rows")
 }
 
-/// The two tables of a trial, their plan, and the p-value.
+/// Returns the two tables of a trial, their plan, and the result of the test.
 fn trial(
     s: &Setting,
     change: &dyn Fn(&mut Vec<f64>, &mut Rng),
@@ -62,7 +62,7 @@ fn trial(
     (a, b, plan, drift)
 }
 
-/// p-value of the permutation test of the MMD on raw rows at one bandwidth.
+/// Returns the p-value of the permutation test of the MMD on raw rows at one bandwidth.
 fn raw_p_value(a: &Table, b: &Table, sigma2: f64, seed: u64) -> f64 {
     let d = a.columns().len();
     let rows: Vec<&[f64]> = a.values().chunks(d).chain(b.values().chunks(d)).collect();
@@ -97,7 +97,7 @@ fn setting(
     Setting { name, row, rows, landmarks, sampling, from }
 }
 
-/// False alarms on samples of one distribution.
+/// Prints the rates of false alarms on samples of one distribution.
 pub fn levels(count: u64, of: &str) {
     use Sampling::{Dsquared, Leverage, Uniform};
     let settings = [
@@ -150,7 +150,7 @@ pub fn levels(count: u64, of: &str) {
     }
 }
 
-/// Changes that are found, beside a permutation test on the rows.
+/// Prints the rates at which changes are found, compared with a permutation test on the rows.
 pub fn power(count: u64, of: &str, beside_rows: bool) {
     println!(
         "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {count} trials, beside a"

@@ -1,4 +1,4 @@
-//! How often intervals hold what they are about.
+//! Coverage of the confidence intervals, by simulation.
 
 use crate::each;
 use nysketch::*;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 type Rng = ChaCha8Rng;
 
 const DIMS: usize = 3;
-/// Rows on which k-means finds the optimum of the population.
+/// Number of rows on which k-means finds the optimum of the population.
 const POPULATION: usize = 10_000_000;
-/// Share of the rows of a user that are in the cluster that the user prefers, where rows come in users.
+/// Share of a user's rows in the preferred cluster of the user, if rows are grouped by user.
 const LOYAL: f64 = 0.7;
 const ROWS_OF_A_USER: usize = 20;
 
@@ -23,7 +23,7 @@ struct Clusters {
 }
 
 impl Clusters {
-    /// Four clusters of different sizes and unit variance, so far apart.
+    /// Creates four clusters of different sizes and unit variance, at distances of about `apart`.
     fn new(apart: f64) -> Self {
         let corners = [[0.0; DIMS], [1.0, 0.0, 0.0], [0.0, 1.0, 0.5], [0.5, 0.0, 1.0]];
         Clusters {
@@ -40,7 +40,8 @@ impl Clusters {
         draw(&self.weights, rng).expect("positive weights")
     }
 
-    /// Rows of users, each of whom prefers one cluster; all of them together are rows of the population.
+    /// Returns rows of users, each of whom prefers one cluster; all together they follow the
+    /// distribution of the population.
     fn table(&self, rows: usize, users: bool, rng: &mut Rng) -> Table {
         let (mut values, mut keys) = (Vec::with_capacity(rows * DIMS), Vec::new());
         let mut preferred = 0;
@@ -57,8 +58,9 @@ impl Clusters {
         table.with_keys(keys).expect("one key per row")
     }
 
-    /// Centres and shares of k-means on the population: Lloyd's algorithm on ten million rows, from the means, until
-    /// nothing moves by a hundredth of what a trial can tell.
+    /// Returns the centres and shares of k-means on the population: Lloyd's algorithm on ten
+    /// million rows, from the means, until no coordinate moves by a hundredth of the resolution of
+    /// a trial.
     fn optimum(&self) -> Truth {
         let rng = &mut Rng::seed_from_u64(u64::MAX);
         let rows: Vec<[f32; DIMS]> = (0..POPULATION)
@@ -101,7 +103,7 @@ impl Clusters {
     }
 }
 
-/// The nearest centre of a row.
+/// Returns the nearest centre of a row.
 fn nearest(row: &[f32; DIMS], centres: &[[f32; DIMS]]) -> usize {
     let distance = |c: &[f32; DIMS]| (0..DIMS).map(|j| (row[j] - c[j]).powi(2)).sum::<f32>();
     let mut best = (0, f32::INFINITY);
@@ -114,7 +116,7 @@ fn nearest(row: &[f32; DIMS], centres: &[[f32; DIMS]]) -> usize {
     best.0
 }
 
-/// What intervals should hold.
+/// The true values that intervals should contain.
 #[derive(Clone)]
 struct Truth {
     weights: Vec<f64>,
@@ -128,7 +130,7 @@ struct Setting {
     apart: f64,
     rows: usize,
     witnesses: usize,
-    /// Whether rows come in users, and whether folds know it.
+    /// Whether rows are grouped by user, and whether folds are.
     users: bool,
     by_user: bool,
 }
@@ -143,8 +145,8 @@ const BASE: Setting = Setting {
     by_user: false,
 };
 
-/// Intervals that hold the truth, all intervals, and half of their widths added up: of shares and of centres; and
-/// clusters without interval.
+/// Numbers of intervals that contain the truth, of all intervals, and the sum of their half-widths,
+/// for shares and for centres; and the number of clusters without an interval.
 #[derive(Default, Clone, Copy)]
 struct Held {
     shares: (f64, f64, f64),

@@ -1,4 +1,4 @@
-//! Cross-validation beside rows that were really held out.
+//! Cross-validation compared with risks on held-out rows.
 
 use crate::npy;
 use nysketch::metrics::Risks;
@@ -52,7 +52,8 @@ pub fn print(folder: &Path, only: &str) {
                 let start = Instant::now();
                 let found = context.cross_validate(&params, k, k).expect("risks").points[0];
                 let seconds = start.elapsed().as_secs_f64();
-                // Cross-validation is about models of 15 folds, each of which may find an optimum of its own.
+                // Cross-validation estimates the risk of models of 15 folds, each of which may find
+                // a different optimum.
                 let refits: Vec<f64> = (0..16)
                     .map(|fold| risk(&Context::new(&sketch.without_fold(fold)), &params, &other))
                     .collect();
@@ -78,7 +79,7 @@ pub fn print(folder: &Path, only: &str) {
     }
 }
 
-/// The risk of a model on rows that it has not seen.
+/// Returns the risk of a model on rows that it was not learned from.
 fn risk(context: &Context, params: &FitParams, rows: &Table) -> f64 {
     let model = context.fit(params).expect("a model");
     let mut risks = Risks::default();

@@ -1,7 +1,8 @@
-//! `cargo run --release -p nysketch-bench --bin intervals [coverage] [--trials N] [WORD]`: how often the intervals of
-//! `nysketch fit --intervals` hold the optimum of the population, simulated, a new plan in each trial.
-//! `… --bin intervals held-out FOLDER [WORD]`: what `nysketch fit --cross-validate` says beside rows that were really
-//! held out, on real tables in `.npy` form (bench/convert.py). Both print Markdown tables; a word picks lines.
+//! `cargo run --release -p nysketch-bench --bin intervals [coverage] [--trials N] [WORD]`: the
+//! coverage of the intervals of `nysketch fit --intervals` for the optimum of the population,
+//! simulated with a new plan in each trial. `… --bin intervals held-out FOLDER [WORD]`: the
+//! estimates of `nysketch fit --cross-validate`, compared with risks on held-out rows, on real
+//! tables in `.npy` format (bench/convert.py). Both print Markdown tables; a word selects lines.
 
 mod coverage;
 mod held_out;
@@ -33,7 +34,7 @@ fn main() {
     }
 }
 
-/// `work` of each number below `count`, in order, on all cores.
+/// Returns the results of `work` for all numbers below `count`, in order, computed on all cores.
 fn each<T: Send>(count: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let work = &work;

@@ -1,5 +1,5 @@
-//! Kernel sums alone, of real tables: no cells, no witness rows. What they have to beat is the same algorithm on as many
-//! uniform rows as there are landmarks.
+//! Models of real tables from kernel sums only, without cells and retained rows. The baseline is
+//! the same algorithm on as many uniform rows as there are landmarks.
 
 use crate::{median, npy};
 use nysketch::decoder::cells::Cells;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Rows of a table at most, and clusters.
+/// Maximum number of rows of a table, and number of clusters.
 const ROWS: usize = 20_000;
 const K: usize = 10;
 
@@ -69,7 +69,7 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
     }
 }
 
-/// Columns of variance one.
+/// Scales columns to unit variance.
 fn standard(d: usize, mut values: Vec<f64>) -> Vec<f64> {
     let n = (values.len() / d) as f64;
     for k in 0..d {
@@ -82,7 +82,7 @@ fn standard(d: usize, mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Some rows, drawn without replacement.
+/// Returns some rows, drawn without replacement.
 fn some(values: &[f64], d: usize, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len() / d).collect();
     let count = count.min(order.len());
@@ -93,7 +93,7 @@ fn some(values: &[f64], d: usize, count: usize, rng: &mut ChaCha8Rng) -> Vec<f64
     order[..count].iter().flat_map(|i| values[i * d..(i + 1) * d].iter().copied()).collect()
 }
 
-/// The risk on all rows of what some of them teach.
+/// Returns the risk on all rows of a model learned from some rows.
 fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f64 {
     let rng = &mut ChaCha8Rng::seed_from_u64(5);
     let effort = Effort::new(starts, 200);
@@ -105,7 +105,8 @@ fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f
     crate::mse(all, d, &centres)
 }
 
-/// Variances of at least 1e-4 of those of all rows, as `fit` has them: what is constant in a few rows is not a certainty.
+/// Raises variances to at least 1e-4 of the variances of all rows, as `fit` does: a column that is
+/// constant in a few rows may vary in others.
 fn lifted(d: usize, all: &[f64], mut atoms: Vec<Atom>) -> Vec<Atom> {
     let n = (all.len() / d) as f64;
     for k in 0..d {
@@ -117,7 +118,8 @@ fn lifted(d: usize, all: &[f64], mut atoms: Vec<Atom>) -> Vec<Atom> {
     atoms
 }
 
-/// The risk on all rows of what kernel sums at landmarks teach, and the seconds of the fit.
+/// Returns the risk on all rows of a model learned from kernel sums at landmarks, and the seconds
+/// of the fit.
 fn ours(task: Task, d: usize, values: &[f64], m: usize, seed: u64) -> (f64, f64) {
     let table = Table::unnamed(d, values.to_vec()).expect("whole rows");
     let collect = Collect { kernel: true, cells: false, moments: true };

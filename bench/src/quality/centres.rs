@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A real table, in `.npy` form, and the best known mean squared error for 10 centres.
+/// A real table in `.npy` format.
 struct Real {
     file: &'static str,
     k: usize,
     scale: Scale,
-    /// Best of several Lloyd runs, from the data's manifest, to four digits; `None` for the best
-    /// of 3 runs here.
+    /// Best known mean squared error: the best of several Lloyd runs, from the data's manifest, to
+    /// four digits; `None` for the best of 3 runs here.
     reference: Option<f64>,
     limit: f64,
 }

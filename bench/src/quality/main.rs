@@ -1,12 +1,14 @@
-//! `cargo run --release -p nysketch-bench --bin quality`: how good each decoder is on synthetic
-//! data (appendix E.1 of the paper), beside the honest baselines. Prints a Markdown table.
+//! `cargo run --release -p nysketch-bench --bin quality`: the quality of each decoder on synthetic
+//! data (appendix E.1 of the paper), compared with baselines. Prints a Markdown table.
 //!
-//! RSE is the mean squared error over that of the best of 10 Lloyd runs on all rows; gap is the
-//! negative log-likelihood minus that of EM on all rows started at the truth, in nats. Medians over
-//! seeds. The baselines learn, with 10 starts, from the landmarks alone and from 2,000 rows.
-//! `--real FOLDER` uses real tables in `.npy` form (bench/convert.py), with the plan's defaults: k-means, then mixtures,
-//! with variances of at least `--floor` (1e-4) of the column's. `--seeds N` says how many seeds (10; mixtures
-//! of real tables 3), any other word which lines; lines of `alone` are of kernel sums without cells and witness rows.
+//! RSE is the mean squared error divided by that of the best of 10 Lloyd runs on all rows; gap is
+//! the negative log-likelihood minus that of EM on all rows started at the truth, in nats. Medians
+//! over seeds. The baselines learn, with 10 starts, from the landmarks alone and from 2,000 rows.
+//!
+//! `--real FOLDER` uses real tables in `.npy` format (bench/convert.py), with the plan's defaults:
+//! k-means, then mixtures, with variances of at least `--floor` (1e-4) of the column's. `--seeds N`
+//! sets the number of seeds (10; 3 for mixtures of real tables). Any other word selects lines; the
+//! lines of `alone` are for kernel sums without cells and retained rows.
 
 mod alone;
 mod centres;
@@ -42,7 +44,7 @@ struct Setting {
     cells: bool,
     decoder: Decoder,
     known: Option<f64>,
-    /// Largest value that is good enough.
+    /// Largest acceptable value.
     limit: f64,
 }
 
@@ -160,7 +162,7 @@ fn settings() -> Vec<Setting> {
     ]
 }
 
-/// Rows of a setting and the truth behind them.
+/// Rows of a setting, and the mixture from which they were drawn.
 struct Data {
     table: Table,
     truth: Vec<Atom>,
@@ -180,7 +182,7 @@ fn data(setting: &Setting, seed: u64) -> Data {
         let rows = mixture.rows(chunk, synthetic::CHUNK_ROWS);
         chunk += 1;
         for (row, label) in rows.values.chunks_exact(setting.d).zip(&rows.labels) {
-            // Rejection turns equal weights into the wanted ones.
+            // Rejection turns equal weights into the required ones.
             if nysketch_core::numeric::random::unit(&mut rng) * largest <= weights[*label as usize]
             {
                 values.extend_from_slice(row);
@@ -201,7 +203,7 @@ fn mse(values: &[f64], d: usize, centres: &[Vec<f64>]) -> f64 {
     values.chunks_exact(d).map(|x| nysketch_core::kmeans::nearest(x, centres).1).sum::<f64>() / n
 }
 
-/// Best of 10 Lloyd runs on all rows.
+/// Returns the risk of the best of 10 Lloyd runs on all rows.
 fn lloyd(values: &[f64], d: usize, k: usize) -> f64 {
     let points = WeightedPoints::of_rows(d, values);
     let mut rng = ChaCha8Rng::seed_from_u64(99);
@@ -227,7 +229,8 @@ fn log_density(atoms: &[Atom], x: &[f64]) -> (f64, Vec<f64>) {
     (most + total.ln(), logs.iter().map(|l| (l - most).exp() / total).collect())
 }
 
-/// EM on all rows from given atoms; returns the negative log-likelihood. `known` keeps variances.
+/// Runs EM on all rows from given atoms and returns the negative log-likelihood. `known` keeps
+/// variances fixed.
 fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
     let n = (values.len() / d) as f64;
     let mut before = f64::INFINITY;
@@ -275,7 +278,7 @@ fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
 
-/// What a fit and its honest baselines reach.
+/// The risks of a fit and of its baselines.
 struct Outcome {
     fit: f64,
     landmarks: f64,
@@ -288,7 +291,7 @@ fn run_seed(setting: &Setting, seed: u64, references: &References) -> Outcome {
     let reference = references.get(setting, seed, &data);
     let sketch = make_sketch(setting, &data.table, seed);
     let start = Instant::now();
-    // The clusters are balls, and EM on all rows has diagonals.
+    // The clusters are spherical, and EM on all rows has diagonal covariances.
     let free = setting.task == Task::Gmm && setting.known.is_none();
     let diagonal = free.then_some(CovarianceKind::Diag);
     let params = FitParams::new(setting.task, setting.k)
@@ -315,12 +318,12 @@ fn run_seed(setting: &Setting, seed: u64, references: &References) -> Outcome {
     }
 }
 
-/// A ratio for k-means, a difference in nats for mixtures.
+/// Returns a ratio for k-means and a difference in nats for mixtures.
 fn relative(setting: &Setting, risk: f64, reference: f64) -> f64 {
     if setting.task == Task::Gmm { risk - reference } else { risk / reference }
 }
 
-/// The risk on all rows of a model learned, with 10 starts, from a few of them.
+/// Returns the risk on all rows of a model learned, with 10 starts, from a few rows.
 fn baseline(setting: &Setting, data: &Data, rows: &[f64]) -> f64 {
     let (d, k) = (setting.d, setting.k);
     if rows.is_empty() {
@@ -336,7 +339,7 @@ fn baseline(setting: &Setting, data: &Data, rows: &[f64]) -> f64 {
     mse(data.table.values(), d, &points.cluster(k, Loss::Squared, effort, &mut rng))
 }
 
-/// Risks that all rows give, computed once for each data set and seed.
+/// Risks of models of all rows, computed once for each data set and seed.
 #[derive(Default)]
 struct References(Mutex<HashMap<String, f64>>);
 
@@ -366,7 +369,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
 }
 
-/// What a function says of each of the first seeds, computed on all cores.
+/// Returns the results of a function for the first seeds, computed on all cores.
 fn for_each_seed<T: Send>(seeds: u64, say: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let (next, said) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -1,7 +1,8 @@
-//! Mixtures of real tables from a sketch, beside EM on rows.
+//! Mixtures of real tables from a sketch, compared with EM on rows.
 //!
-//! EM on rows is the same library on a table whose every row is a witness, the best of three starts by Lloyd's algorithm, as
-//! scikit-learn starts it. Figures are nats per row behind EM on all rows: below 0 is better.
+//! EM on rows is the same library on a table whose rows are all retained, the best of three starts
+//! by Lloyd's algorithm, as in scikit-learn. Figures are nats per row relative to EM on all rows;
+//! negative values are better.
 
 use crate::{for_each_seed, median, npy};
 use nysketch::predictor::Detail;
@@ -19,11 +20,11 @@ struct Set {
     file: &'static str,
     /// Columns of the file to use.
     columns: Range<usize>,
-    /// Most rows to learn from.
+    /// Maximum number of rows to learn from.
     rows: usize,
 }
 
-/// Columns from which on matrices are learned for k = 5 alone, which keeps EM on all rows short.
+/// Number of columns above which matrices are learned for k = 5 only, to keep EM on all rows short.
 const WIDE: usize = 50;
 
 const SETS: [Set; 8] = [
@@ -39,17 +40,18 @@ const SETS: [Set; 8] = [
 ];
 
 const FEW: usize = 2_000;
-/// Starts of EM on rows, and what is done for each.
+/// Number of starts of EM on rows, and the effort of each.
 const STARTS: u64 = 3;
 const LLOYD: Effort = Effort::new(1, 30);
-/// How far behind EM on all rows the median and the worst seed may be, with diagonals and with matrices.
+/// Maximum excess of the median and of the worst seed over EM on all rows, with diagonals and with
+/// matrices.
 const LIMITS: [(f64, f64); 2] = [(0.03, 0.15), (0.10, 0.40)];
-/// How far behind EM on as many rows as there are witnesses the median may be.
+/// Maximum excess of the median over EM on as many rows as there are retained rows.
 const LIMIT_BEHIND_ROWS: f64 = 0.03;
-/// What rounding makes of a likelihood, in nats, where every row is a witness and the interval is a point.
+/// Rounding error of a likelihood, in nats, for intervals of zero width: if all rows are retained.
 const ROUNDING: f64 = 1e-6;
 
-/// Standardised rows in a random order.
+/// Standardised rows in random order.
 struct Data {
     d: usize,
     fitted: Table,
@@ -57,7 +59,8 @@ struct Data {
 }
 
 impl Data {
-    /// Three quarters of the rows to learn from and the rest held out, each at most as many as the set says.
+    /// Reads a table: three quarters of the rows to learn from and the rest held out, each limited
+    /// to the number in the set.
     fn read(folder: &Path, set: &Set) -> Option<Self> {
         let (width, values) = npy::read(&folder.join(format!("{}.npy", set.file)))?;
         let mut order: Vec<&[f64]> =
@@ -83,7 +86,7 @@ impl Data {
         self.fitted.len()
     }
 
-    /// `n` uniform rows, others for each seed where there are enough.
+    /// Returns `n` uniform rows, different ones for each seed if there are enough.
     fn some(&self, n: usize, seed: u64) -> Table {
         let rows = self.fitted.values().chunks_exact(self.d).cycle();
         let some = rows.skip(seed as usize * n % self.rows()).take(n.min(self.rows()));
@@ -96,7 +99,7 @@ fn sketch(table: &Table, params: PlanParams) -> Sketch {
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
 
-/// Rows to run EM on: a sketch whose every row is a witness.
+/// Rows to run EM on: a sketch in which every row is retained.
 struct Rows {
     table: Table,
     sketch: Sketch,
@@ -109,7 +112,7 @@ impl Rows {
         Rows { sketch: sketch(&table, params.witnesses(table.len())), table }
     }
 
-    /// The mixture that EM finds from one start, and how likely it makes the rows.
+    /// Returns the mixture that EM finds from one start, and the likelihood of the rows.
     fn em(&self, d: usize, params: &FitParams, start: u64) -> (f64, Model) {
         let points = WeightedPoints::of_rows(d, self.table.values());
         let rng = &mut ChaCha8Rng::seed_from_u64(start);
@@ -119,7 +122,7 @@ impl Rows {
     }
 }
 
-/// What the models of one seed are learned from.
+/// The data from which the models of one seed are learned.
 struct Sources {
     seed: u64,
     ours: Sketch,
@@ -176,14 +179,14 @@ fn best(found: impl IntoIterator<Item = (f64, Model)>) -> Model {
     found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).expect("at least one start").1
 }
 
-/// What one seed shows, in nats behind EM on all rows.
+/// Results of one seed, in nats relative to EM on all rows.
 struct Trial {
     ours: Score,
     without_witnesses: Option<Score>,
     as_many_rows: Score,
     few_rows: Score,
     seconds: f64,
-    /// Whether the interval has the likelihood of the fitted rows in it.
+    /// Whether the interval contains the likelihood of the fitted rows.
     covered: bool,
 }
 
@@ -251,7 +254,7 @@ pub fn lines(folder: &Path, floor: f64, seeds: u64, only: &str) {
     println!("\n{held} of {} intervals hold the likelihood of the fitted rows.", covered.len());
 }
 
-/// Pairs are of fitted and held-out rows.
+/// Pairs are for fitted and held-out rows.
 const HEAD: &str = "\
 | set | d | covariance | k | numbers | witnesses | carried | EM on all rows | sketch: median | worst | as many rows | \
 2,000 rows | no witnesses | seconds | covered |
@@ -288,7 +291,7 @@ fn line(
     let nats = |score: Option<Score>, limit: f64| match score {
         Some(Score { fitted, held_out }) => {
             let mark = if fitted <= limit { "" } else { " (missed)" };
-            // Columns that are constant in few rows have no least variance.
+            // Columns that are constant in a few rows have zero variance there.
             let show = |x: f64| if x < 1e3 { format!("{x:+.3}") } else { "> 1000".to_string() };
             format!("{}, {}{mark}", show(fitted), show(held_out))
         }

@@ -1,8 +1,9 @@
-//! NumPy files.
+//! Reading of NumPy files.
 
 use std::path::Path;
 
-/// The numbers of a little-endian, row-major NumPy file of float32 or float64.
+/// Reads a little-endian, row-major NumPy file of float32 or float64; returns the number of columns
+/// and the values.
 pub fn read(path: &Path) -> Option<(usize, Vec<f64>)> {
     let bytes = std::fs::read(path).ok()?;
     let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));

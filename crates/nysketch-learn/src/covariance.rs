@@ -11,7 +11,7 @@ use nysketch_core::error::names::{Choice, Named, name_of};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Which covariances the components of a mixture may have.
+/// The kind of covariance of the components of a mixture.
 ///
 /// ```
 /// use nysketch::{CovarianceKind, Named};
@@ -23,13 +23,13 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CovarianceKind {
-    /// A matrix for each component.
+    /// One matrix for each component.
     Full,
     /// One matrix for all components.
     Tied,
-    /// A variance for each component and column.
+    /// One variance for each component and column.
     Diag,
-    /// A variance for each component, the same for all columns in the coordinates of the fit.
+    /// One variance for each component, the same for all columns in the coordinates of the fit.
     Spherical,
 }
 
@@ -44,18 +44,18 @@ impl Named for CovarianceKind {
 }
 
 impl CovarianceKind {
-    /// Its name.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 
-    /// Whether covariances are matrices, not diagonals.
+    /// Returns whether the covariances are matrices instead of diagonals.
     pub fn is_matrix(self) -> bool {
         matches!(self, CovarianceKind::Full | CovarianceKind::Tied)
     }
 
-    /// A rule that the covariances of a mixture break, in the table's units, where `scale` is what columns are
-    /// divided by in the coordinates of the fit.
+    /// Returns the rule that the covariances of a mixture break, if any. Covariances are in the
+    /// table's units; `scale` are the divisors of the columns in the coordinates of the fit.
     pub(crate) fn broken(self, covariances: &[Covariance], scale: &[f64]) -> Option<&'static str> {
         let matrix = |c: &Covariance| matches!(c, Covariance::Full(_));
         let spherical = |c: &Covariance| {
@@ -80,7 +80,8 @@ impl CovarianceKind {
         }
     }
 
-    /// Free numbers of `k` components in `d` columns: weights, means and covariances.
+    /// Returns the number of free parameters of `k` components in `d` columns: weights, means and
+    /// covariances.
     pub fn parameters(self, k: usize, d: usize) -> usize {
         let covariances = match self {
             CovarianceKind::Full => k * d * (d + 1) / 2,
@@ -110,14 +111,14 @@ impl std::fmt::Display for CovarianceKind {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Covariance {
-    /// Variances of columns that do not vary together.
+    /// Variances of uncorrelated columns.
     Diagonal(Vec<f64>),
-    /// A matrix.
+    /// A full matrix.
     Full(SymmetricMatrix),
 }
 
 impl Covariance {
-    /// The covariance of some of the columns.
+    /// Returns the covariance of some of the columns.
     pub(crate) fn select(&self, columns: &[usize]) -> Self {
         match self {
             Covariance::Diagonal(variance) => {
@@ -130,7 +131,7 @@ impl Covariance {
         }
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn dims(&self) -> usize {
         match self {
             Covariance::Diagonal(variances) => variances.len(),
@@ -138,7 +139,7 @@ impl Covariance {
         }
     }
 
-    /// Γ_ij.
+    /// Returns Γ_ij.
     pub fn get(&self, i: usize, j: usize) -> f64 {
         match self {
             Covariance::Diagonal(variances) if i == j => variances[i],
@@ -147,7 +148,7 @@ impl Covariance {
         }
     }
 
-    /// Every number it is made of.
+    /// Returns the stored numbers: the variances or the lower triangle.
     pub(crate) fn numbers(&self) -> &[f64] {
         match self {
             Covariance::Diagonal(variances) => variances,
@@ -155,7 +156,7 @@ impl Covariance {
         }
     }
 
-    /// The variance of each column.
+    /// Returns the variance of each column.
     pub fn variances(&self) -> Cow<'_, [f64]> {
         match self {
             Covariance::Diagonal(variances) => Cow::Borrowed(variances),
@@ -163,13 +164,13 @@ impl Covariance {
         }
     }
 
-    /// The same as a matrix.
+    /// Converts the covariance to a full matrix.
     #[must_use]
     pub(crate) fn to_matrix(&self) -> Self {
         Covariance::Full(SymmetricMatrix::from_fn(self.dims(), |i, j| self.get(i, j)))
     }
 
-    /// `Γ_ij s_i s_j`: the covariance of columns multiplied by `s`.
+    /// Returns `Γ_ij s_i s_j`, the covariance of columns multiplied by `s`.
     #[must_use]
     pub fn scaled(&self, s: &[f64]) -> Self {
         match self {
@@ -183,7 +184,8 @@ impl Covariance {
         }
     }
 
-    /// The factor that whitens its rows; `None` where it is not positive definite, or nearly so.
+    /// Returns the whitening factor; `None` if the covariance is not positive definite, up to
+    /// rounding.
     pub fn cholesky(&self) -> Option<Factor> {
         match self {
             Covariance::Diagonal(variances) => Factor::of_diagonal(variances),
@@ -196,7 +198,7 @@ impl Covariance {
 mod tests {
     use super::*;
 
-    /// Those of scikit-learn's `GaussianMixture._n_parameters` for 3 components in 4 columns.
+    /// Counts from scikit-learn's `GaussianMixture._n_parameters` for 3 components in 4 columns.
     #[test]
     fn parameters_are_counted_as_elsewhere() {
         let counts = CovarianceKind::choices().map(|c| c.value.parameters(3, 4));

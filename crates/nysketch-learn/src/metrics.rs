@@ -1,4 +1,4 @@
-//! Risks of a model on rows, streamed, and agreement with labels.
+//! Risks of a model on rows, computed in one pass, and agreement with labels.
 
 use crate::model::task::Task;
 use crate::model::{Model, Shape};
@@ -6,10 +6,10 @@ use crate::predictor::{Detail, ModelRows, Predictions, Predictor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Rows of each pair of label and cluster.
+/// Number of rows for each pair of label and cluster.
 pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
 
-/// Sums over rows, from which the risks of a model follow; parts merge.
+/// Sums over rows from which the risks of a model are computed. Sums of parts can be merged.
 ///
 /// ```
 /// use nysketch::metrics::Risks;
@@ -35,9 +35,9 @@ pub type Contingency = BTreeMap<(Arc<str>, usize), u64>;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Risks {
-    /// Rows counted.
+    /// Number of rows.
     pub rows: u64,
-    /// Their total weight.
+    /// Total weight of the rows.
     weight: f64,
     squared: f64,
     squared_table_units: f64,
@@ -46,32 +46,33 @@ pub struct Risks {
     table: Contingency,
 }
 
-/// Means over the rows, by their weights; those that do not apply are `None`.
+/// Weighted means over the rows; values that do not apply are `None`.
 ///
-/// Distances are those that the fit minimises: in the coordinates of the fit, where columns are divided by the
-/// model's scale.
+/// Distances have the units that the fit minimises: the coordinates of the fit, with columns
+/// divided by the model's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Evaluation {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Mean squared distance to the nearest centre (or reconstruction): the risk of k-means.
+    /// Mean squared distance to the nearest centre (or to the projection): the risk of k-means.
     pub mse: f64,
-    /// Mean squared distance to the same centre in the table's units; equal where columns are not scaled.
+    /// Mean squared distance to the same centre in the table's units; equal to `mse` if columns are
+    /// not scaled.
     pub mse_table_units: f64,
     /// Mean distance to the nearest centre: the risk of k-medians.
     pub mean_distance: f64,
     /// Mean negative log-likelihood, in nats: the risk of a mixture.
     pub nll: Option<f64>,
-    /// Adjusted Rand index with the labels.
+    /// Adjusted Rand index with respect to the labels.
     pub ari: Option<f64>,
     /// Normalised mutual information with the labels (arithmetic mean).
     pub nmi: Option<f64>,
 }
 
 impl Risks {
-    /// Adds rows that can be used (see [`Model::unusable`]) with their labels, of which there are none or
-    /// one for each row.
+    /// Adds rows that can be used (see [`Model::unusable`]). `labels` is empty or contains one
+    /// label per row.
     pub fn add<'r>(
         &mut self,
         predictor: &Predictor<'_>,
@@ -81,7 +82,8 @@ impl Risks {
         self.add_weighted(predictor, rows, &[], labels);
     }
 
-    /// The same with weights, of which there are none or one for each row. Labels count rows.
+    /// Adds rows with weights. `weights` and `labels` are empty or contain one entry per row; the
+    /// agreement with labels ignores weights.
     pub fn add_weighted<'r>(
         &mut self,
         predictor: &Predictor<'_>,
@@ -114,12 +116,12 @@ impl Risks {
         }
     }
 
-    /// The total weight of the rows.
+    /// Returns the total weight of the rows.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Adds the rows of another part.
+    /// Adds the sums of another part of the rows.
     pub fn merge(&mut self, other: Risks) {
         self.rows += other.rows;
         self.weight += other.weight;
@@ -132,7 +134,7 @@ impl Risks {
         }
     }
 
-    /// The means; needs at least one row that weighs something.
+    /// Returns the means; requires at least one row of positive weight.
     pub fn evaluation(&self, model: &Model) -> Evaluation {
         let n = self.weight;
         let labelled = !self.table.is_empty();
@@ -149,7 +151,7 @@ impl Risks {
 }
 
 impl Evaluation {
-    /// The risk that a fit of this model minimises, and its name.
+    /// Returns the name and the value of the risk that a fit of this model minimises.
     pub fn risk(&self, model: &Model) -> (&'static str, f64) {
         match self.nll {
             Some(nll) => ("nll", nll),
@@ -159,7 +161,8 @@ impl Evaluation {
     }
 }
 
-/// The squared distance of each row to what the model puts in its place, in the table's units.
+/// Returns the squared distance of each row from its centre, mean or projection, in the table's
+/// units.
 fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> Vec<f64> {
     let (d, k) = (model.columns.len(), model.k());
     let distance = |row: &[f64], centre: &[f64]| -> f64 {
@@ -178,7 +181,7 @@ fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> Vec<f
     }
 }
 
-/// Sums of a contingency table by label and by cluster.
+/// Returns the sums of a contingency table by label, by cluster and in total.
 fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f64) {
     let (mut labels, mut clusters, mut total) = (BTreeMap::new(), BTreeMap::new(), 0.0);
     for ((l, c), n) in table {
@@ -189,7 +192,7 @@ fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f
     (labels, clusters, total)
 }
 
-/// Adjusted Rand index: 1 for equal partitions, 0 on average for random ones.
+/// Returns the adjusted Rand index: 1 for equal partitions, 0 on average for random ones.
 ///
 /// ```
 /// use nysketch::metrics::{Contingency, adjusted_rand};
@@ -207,7 +210,7 @@ pub fn adjusted_rand(table: &Contingency) -> f64 {
     if most == expected { 1.0 } else { (together - expected) / (most - expected) }
 }
 
-/// Mutual information over the mean of the two entropies; 1 where both are zero.
+/// Returns the mutual information divided by the mean of the two entropies; 1 if both are zero.
 pub fn normalised_mutual_information(table: &Contingency) -> f64 {
     let (labels, clusters, total) = margins(table);
     let entropy = |n: &f64| -n / total * (n / total).ln();
@@ -244,7 +247,7 @@ mod tests {
             normalised_mutual_information(&table)
         );
         assert_eq!(adjusted_rand(&equal), 1.0);
-        // Logarithms round.
+        // Logarithms have rounding errors.
         assert!((normalised_mutual_information(&equal) - 1.0).abs() < 1e-12);
         assert_eq!((adjusted_rand(&one), normalised_mutual_information(&one)), (1.0, 1.0));
     }

@@ -5,33 +5,34 @@ use nysketch_core::numeric::linalg::{Cholesky, Matrix, dot};
 /// How a minimisation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// The projected gradient or the progress became negligible.
+    /// The projected gradient vanished or the progress became negligible.
     Converged,
-    /// The limit of evaluations was reached.
+    /// The minimisation stopped at the limit of evaluations.
     EvaluationLimit,
-    /// No step along the direction lowered the objective: as good as rounding allows.
+    /// No step along the direction lowered the objective: the result is as good as rounding allows.
     NoProgress,
 }
 
-/// A minimiser and how it was found.
+/// The result of a minimisation.
 #[derive(Debug, Clone)]
 pub struct Minimum {
-    /// The point.
+    /// The minimiser.
     pub x: Vec<f64>,
-    /// The objective there.
+    /// The objective at the minimiser.
     pub value: f64,
-    /// Evaluations of objective and gradient.
+    /// Number of evaluations of objective and gradient.
     pub evaluations: usize,
-    /// How it ended.
+    /// How the minimisation ended.
     pub status: Status,
 }
 
-/// When to stop.
+/// A stopping rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
-    /// Most evaluations.
+    /// Maximum number of evaluations.
     pub evaluations: usize,
-    /// Relative change of the objective below which five steps in a row end it.
+    /// The minimisation ends after five steps in a row whose relative change of the objective is
+    /// below this.
     pub relative: f64,
 }
 
@@ -56,8 +57,8 @@ pub fn minimise(
     descent.minimum()
 }
 
-/// As [`minimise`] from several starts at once: `f` gets a point of each descent that goes on and
-/// returns objective and gradient of each, so that it can share work among them.
+/// Like [`minimise`], from several starts at once: `f` gets one point from each unfinished descent
+/// and returns objective and gradient of each, so that work can be shared among them.
 pub fn minimise_each(
     mut f: impl FnMut(&[&[f64]]) -> Vec<(f64, Vec<f64>)>,
     starts: Vec<Vec<f64>>,
@@ -80,34 +81,34 @@ pub fn minimise_each(
     }
 }
 
-/// A minimisation that asks for values where it needs them.
+/// A minimisation that returns control whenever it needs the objective at a point.
 ///
-/// Variables at a bound whose gradient points outwards are held; the quasi-Newton direction is taken
-/// in the others and projected.
+/// Variables at a bound whose gradient points outwards are fixed; the quasi-Newton direction is
+/// computed in the others and projected.
 struct Descent<'a> {
     low: &'a [f64],
     high: &'a [f64],
     stop: Stop,
     evaluations: usize,
-    /// Where it stands; before the first evaluation at the start, with an infinite value.
+    /// The current point; before the first evaluation the start, with an infinite value.
     x: Vec<f64>,
     value: f64,
     gradient: Vec<f64>,
     /// `s`, `y` and `1/sᵀy` of the last steps.
     pairs: Vec<(Vec<f64>, Vec<f64>, f64)>,
-    /// Steps in a row with hardly any progress.
+    /// Number of steps in a row with negligible progress.
     flat: usize,
     direction: Vec<f64>,
     step: f64,
-    /// Steps tried along the direction.
+    /// Number of steps tried along the direction.
     tries: usize,
-    /// The point whose value is asked for.
+    /// The point at which the value is needed.
     trial: Vec<f64>,
-    /// How it ended, once it has.
+    /// How the minimisation ended, if it has.
     status: Option<Status>,
 }
 
-/// Steps tried along one direction.
+/// Maximum number of steps tried along one direction.
 const TRIES: usize = 30;
 
 impl<'a> Descent<'a> {
@@ -139,12 +140,12 @@ impl<'a> Descent<'a> {
         Minimum { x: self.x, value: self.value, evaluations: self.evaluations, status }
     }
 
-    /// Where the next value is needed, unless it has ended.
+    /// Returns the point at which the next value is needed, unless the minimisation has ended.
     fn ask(&self) -> Option<&[f64]> {
         self.status.is_none().then_some(self.trial.as_slice())
     }
 
-    /// Objective and gradient at the point asked for.
+    /// Takes the objective and gradient at the point returned by `ask`.
     fn tell(&mut self, value: f64, gradient: &[f64]) {
         self.evaluations += 1;
         if self.evaluations == 1 {
@@ -220,7 +221,7 @@ impl<'a> Descent<'a> {
         self.try_step();
     }
 
-    /// Asks for the point one step along the direction, within the bounds.
+    /// Sets the trial point one step along the direction, within the bounds.
     fn try_step(&mut self) {
         let moved = self.x.iter().zip(&self.direction).map(|(x, d)| x + self.step * d);
         let bounds = self.low.iter().zip(self.high);
@@ -228,7 +229,7 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// `−H g` by the two-loop recursion.
+/// Returns `−H g` by the two-loop recursion.
 fn two_loop(pairs: &[(Vec<f64>, Vec<f64>, f64)], gradient: &[f64]) -> Vec<f64> {
     let mut q = gradient.to_vec();
     let mut a = vec![0.0; pairs.len()];
@@ -278,22 +279,26 @@ pub fn nonnegative_quadratic(a: &[f64], b: &[f64], sweeps: usize) -> Vec<f64> {
     x
 }
 
-/// Sweeps that guess which variables are zero, and that are made where exchanges do not end.
+/// Number of sweeps for the initial guess of the zero variables, and for the fallback if exchanges
+/// do not end.
 const GUESS: usize = 50;
 const FALLBACK: usize = 2000;
-/// Exchanges between the two sets at most: together they take about as long as an eigendecomposition.
+/// Maximum number of exchanges between the two sets: together they take about as long as an
+/// eigendecomposition.
 const EXCHANGES: usize = 40;
-/// Exchanges of all at once that may make things worse before they are made one by one.
+/// Number of exchanges of all variables at once that may fail to improve before single exchanges
+/// are made.
 const PATIENCE: usize = 3;
-/// What is added to the diagonal for each variable, as a share of its largest entry: more than rounding leaves of a singular
-/// matrix.
+/// Ridge added to the diagonal per variable, as a share of its largest entry: more than the
+/// rounding error of a singular matrix.
 const RIDGE: f64 = 10.0 * f64::EPSILON;
-/// What counts as zero, as a share of the largest variable or entry of `b`.
+/// Tolerance for zero, as a share of the largest variable or entry of `b`.
 const ZERO: f64 = 1e-10;
 
-/// The same to many digits where `A` is large and nearly singular, by block principal pivoting (Portugal, Júdice and Vicente
-/// 1994): with the variables of one set free and the others zero, those that come out negative, and zeros whose gradient is
-/// negative, change sets until there are none. Falls back on sweeps where that does not end.
+/// Minimises `xᵀAx − 2bᵀx` over `x ≥ 0` to high accuracy also if `A` is large and nearly singular,
+/// by block principal pivoting (Portugal, Júdice and Vicente 1994). With the variables of one set
+/// free and the others zero, free variables with a negative value and zeros with a negative
+/// gradient change sets, until there are none. Falls back to sweeps if that does not end.
 pub fn nonnegative_exact(a: &[f64], b: &[f64]) -> Vec<f64> {
     let n = b.len();
     let largest = |values: &[f64]| values.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -357,7 +362,7 @@ mod tests {
             (bounded.x[0] - 0.5).abs() < 1e-9 && (bounded.x[1] - 0.25).abs() < 1e-5,
             "{bounded:?}"
         );
-        // Side by side they go the same way.
+        // Simultaneous descents take the same steps as single ones.
         let both = |points: &[&[f64]]| {
             let each = |x: &&[f64]| {
                 let mut g = vec![0.0; 2];
@@ -373,7 +378,8 @@ mod tests {
     }
 
     proptest! {
-        /// The conditions of optimality: x ≥ 0, gradient ≥ 0, and one of them zero everywhere.
+        /// The conditions of optimality: x ≥ 0, gradient ≥ 0, and one or the other is zero in every
+        /// coordinate.
         #[test]
         fn nonnegative_quadratic_meets_the_optimality_conditions(
             entries in prop::collection::vec(-1.0..1.0f64, 48),
@@ -391,7 +397,8 @@ mod tests {
                 prop_assert!(x[i] >= 0.0 && gradient > -1e-7, "{x:?} {gradient}");
                 prop_assert!((x[i] * gradient).abs() < 1e-7);
             }
-            // One solution, since A is positive definite; what counts as zero moves it by about 1e-10 / 0.05.
+            // The solution is unique, since A is positive definite; the tolerance for zero moves it
+            // by about 1e-10 / 0.05.
             let exact = nonnegative_exact(&a, &b);
             for i in 0..n {
                 prop_assert!((x[i] - exact[i]).abs() < 1e-6, "{x:?} {exact:?}");
@@ -399,8 +406,8 @@ mod tests {
         }
     }
 
-    /// Points on a line under a kernel much wider than they are apart, some of them twice: nearly singular. The residual is
-    /// what a hundred thousand sweeps leave, or less.
+    /// Points on a line under a kernel much wider than their distances, each point twice: a nearly
+    /// singular system. The objective is at most that after a hundred thousand sweeps.
     #[test]
     fn nearly_singular_systems_are_solved() {
         let n = 60;

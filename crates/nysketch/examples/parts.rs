@@ -1,4 +1,5 @@
-//! Parts of a table, sketched apart and added up: the bytes are those of the whole.
+//! Parts of a table, sketched separately and added up: the result has the bytes of the sketch of
+//! the whole.
 //!
 //! ```console
 //! $ cargo run --release -p nysketch --example parts
@@ -18,13 +19,14 @@ fn sketch(plan: &Arc<Plan>, rows: &[f64]) -> Result<Sketch> {
 pub fn main() -> Result<()> {
     let rows = Mixture::new(COLUMNS, 5, 2.0, 1)?.rows(0, 9000).values;
 
-    // All parts must be measured in the same way, so there is one plan. Here it has seen all rows; the
-    // first day or a sample will do. Its file, `plan.to_bytes()`, is what other machines get.
+    // All parts must be measured in the same way, so there is one plan. Here it is made from all
+    // rows; the first day or a sample would do. Its file, `plan.to_bytes()`, is sent to the other
+    // machines.
     let all = Table::unnamed(COLUMNS, rows.clone())?;
     let plan = Arc::new(plan_for(&all, PlanParams::default().landmarks(100))?.0);
     let whole = sketch(&plan, &rows)?;
 
-    // Three parts of different sizes, each on a thread of its own, as they might lie on three machines.
+    // Three parts of different sizes, each on its own thread, as if they were on three machines.
     let (first, rest) = rows.split_at(1000 * COLUMNS);
     let (second, third) = rest.split_at(5000 * COLUMNS);
     let parts: Vec<Sketch> = std::thread::scope(|scope| {
@@ -35,7 +37,7 @@ pub fn main() -> Result<()> {
         threads.into_iter().map(|t| t.join().expect("no panic")).collect::<Result<_>>()
     })?;
 
-    // Merged in any order, from the neutral element.
+    // Merge in any order, starting from the neutral element.
     let mut sum = Sketch::empty(plan.clone());
     for part in parts.iter().rev() {
         sum.merge(part)?;
@@ -48,14 +50,14 @@ pub fn main() -> Result<()> {
         parts[2].rows()
     );
 
-    // Rows that must go are subtracted, and nothing of them is left.
+    // Subtracting rows removes every trace of them.
     sum.subtract(&parts[1])?;
     let mut without = parts[0].clone();
     without.merge(&parts[2])?;
     assert_eq!(sum.to_bytes(), without.to_bytes());
     println!("less {} rows: the bytes of the other two", parts[1].rows());
 
-    // Subtracting them again would leave fewer than no rows.
+    // Subtracting them again would leave a negative number of rows.
     println!("once more: {}", sum.subtract(&parts[1]).expect_err("they are gone"));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Your own source of rows: a ring buffer that keeps the latest readings of a sensor.
 //!
-//! Implement three traits: [`RowSource`] is the data, [`RowStream`] one reading of it, [`RowPart`] the rows
-//! that one thread decodes. Copy this file and change `Ring` and `RingPart::decode`.
+//! Implement three traits: [`RowSource`] is the data, [`RowStream`] one reading of it, [`RowPart`]
+//! the rows that one thread decodes. Copy this file and change `Ring` and `RingPart::decode`.
 //!
 //! ```console
 //! $ cargo run --release -p nysketch --example row_source
@@ -13,10 +13,10 @@ use nysketch::{
 };
 use std::sync::Arc;
 
-/// The latest readings, stored in single precision. The oldest is overwritten by the newest.
+/// The latest readings, stored in single precision. The newest overwrites the oldest.
 struct Ring {
     columns: Vec<String>,
-    /// Row-major, as they lie in memory: the oldest reading is at `oldest`.
+    /// Row-major, in memory order: the oldest reading is at `oldest`.
     values: Vec<f32>,
     oldest: usize,
 }
@@ -27,7 +27,7 @@ impl Ring {
         Ring { columns: columns.iter().map(|c| c.to_string()).collect(), values, oldest: 0 }
     }
 
-    /// Adds a reading, over the oldest one where the ring is full.
+    /// Adds a reading, in place of the oldest one if the ring is full.
     fn push(&mut self, reading: &[f32]) {
         let d = self.columns.len();
         if self.values.len() < self.values.capacity() {
@@ -42,19 +42,20 @@ impl Ring {
         self.values.len() / self.columns.len()
     }
 
-    /// Reading number `i` from the oldest.
+    /// Returns reading number `i`, counted from the oldest.
     fn reading(&self, i: usize) -> &[f32] {
         let (d, at) = (self.columns.len(), (self.oldest + i) % self.len());
         &self.values[at * d..(at + 1) * d]
     }
 }
 
-/// Readings in a part. Parts must be cut in the same way every time, so this is a constant and does not
-/// depend on the number of threads.
+/// Number of readings in a part. Parts must be cut in the same way every time, so this is a
+/// constant and does not depend on the number of threads.
 const PART_ROWS: usize = 4096;
 
-/// The data. It is read several times: once or twice for a plan, once for a sketch. The borrow of `&self`
-/// keeps the ring from changing during a reading; do not push between planning and sketching either.
+/// The data. It is read several times: once or twice for a plan, once for a sketch. Borrowing
+/// `&self` keeps the ring from changing during a reading; do not push between planning and
+/// sketching either.
 impl RowSource for Ring {
     fn columns(&self) -> &[String] {
         &self.columns
@@ -74,12 +75,12 @@ struct RingStream<'a> {
     ring: &'a Ring,
     /// Position of the next part.
     next: usize,
-    /// Rows that an interrupted run has seen already; most often none.
+    /// Rows that an interrupted run has already processed; usually none.
     done: RowSet,
 }
 
 impl<'a> RowStream<'a> for RingStream<'a> {
-    /// Only says which rows are next: all threads wait for this.
+    /// Only determines which rows are next, because all threads wait for this call.
     fn next_part(&mut self) -> Option<Box<dyn RowPart + 'a>> {
         let start = self.done.first_missing(self.next as u64) as usize;
         let end = (start + PART_ROWS).min(self.ring.len());
@@ -88,13 +89,13 @@ impl<'a> RowStream<'a> for RingStream<'a> {
             .then(|| Box::new(RingPart { ring: self.ring, start, end }) as Box<dyn RowPart>)
     }
 
-    /// Parts are handed out from the first to the last.
+    /// Parts are returned from the first to the last.
     fn in_order(&self) -> bool {
         true
     }
 }
 
-/// Some readings, by their numbers. Whichever thread took the part converts them.
+/// Some readings, by their numbers. The thread that took the part converts them.
 struct RingPart<'a> {
     ring: &'a Ring,
     start: usize,
@@ -109,7 +110,7 @@ impl RowPart for RingPart<'_> {
     fn decode(self: Box<Self>) -> Result<Option<Block>> {
         let readings = (self.start..self.end).flat_map(|i| self.ring.reading(i));
         Ok(Some(Block {
-            // A reading that is missing should be NaN here.
+            // Use NaN for a missing value.
             values: readings.map(|x| f64::from(*x)).collect(),
             columns: self.ring.columns.len(),
             // Messages name the file and the row, counted from 1.
@@ -124,7 +125,7 @@ impl RowPart for RingPart<'_> {
 
 /// Runs the example.
 pub fn main() -> Result<()> {
-    // A machine that is cold at first, then warm: the ring forgets its cold start.
+    // A machine that is cold at first, then warm: the ring forgets the cold start.
     let mut ring = Ring::new(&["temperature", "pressure"], 10_000);
     for i in 0..25_000u32 {
         let (warm, wave) = (if i < 12_000 { 20.0 } else { 80.0 }, (i as f32 * 0.37).sin());
@@ -140,7 +141,7 @@ pub fn main() -> Result<()> {
         println!("{column:12} {mean:7.3} ± {:.3}", variance.sqrt());
     }
 
-    // However many threads there are, the bytes are the same.
+    // The bytes do not depend on the number of threads.
     let again = Sketch::of(&plan, &ring, SketchParams::default(), &())?;
     assert_eq!(sketch.to_bytes(), again.to_bytes());
     let model = fit(&sketch, &FitParams::new(Task::Kmeans, 2))?;

@@ -12,18 +12,19 @@ use std::sync::Arc;
 
 /// Runs the example.
 pub fn main() -> Result<()> {
-    // 20,000 rows around four centres. Your own rows go here: row-major doubles, with column names.
+    // 20,000 rows around four centres. Put your own rows here: row-major doubles, with column
+    // names.
     let rows = Mixture::new(2, 4, 3.0, 5)?.rows(0, 20_000).values;
     let table = Table::new(vec!["x".into(), "y".into()], rows.clone())?;
 
-    // What to measure, chosen from the rows; then one pass over them.
+    // Choose the measurements from the rows, then pass over the rows once.
     let (plan, report) = plan_for(&table, PlanParams::default().landmarks(100))?;
     report.notes.iter().for_each(|note| println!("note: {note}"));
     let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default().threads(2), &())?;
     let (before, after) = (rows.len() * 8, sketch.to_bytes().len());
     println!("{} rows: {before} bytes became {after}", sketch.rows());
 
-    // The rows are not needed any more.
+    // The rows are not needed from here on.
     let model = fit(&sketch, &FitParams::new(Task::Kmeans, 4))?;
     if let Shape::Centres { weights, centres } = &model.shape {
         for (share, centre) in weights.iter().zip(centres) {
@@ -31,7 +32,7 @@ pub fn main() -> Result<()> {
         }
     }
 
-    // How good it is, on the rows it has never seen. The mixture has two unit variances.
+    // Evaluate the model on the rows. The mixture has two unit variances.
     let mut risks = Risks::default();
     risks.add(&Predictor::new(&model), &rows, &[]);
     let mse = risks.evaluation(&model).mse;

@@ -1,5 +1,5 @@
-//! Kernel means against double precision: |error| ≤ 1e-5·mean + 2⁻²⁴ at one bandwidth, and
-//! ≤ 1e-4·mean + 2⁻²⁴ at every rung of the default ladder.
+//! Compares kernel means with double precision: |error| ≤ 1e-5·mean + 2⁻²⁴ at one bandwidth, and ≤
+//! 1e-4·mean + 2⁻²⁴ at every bandwidth of the default ladder.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// 2⁻²⁴: half a unit of the fixed point.
 const UNIT: f64 = 1.0 / 16_777_216.0;
 
-/// Largest |error| / (share·mean + 2⁻²⁴) over all landmarks and rungs.
+/// Returns the largest |error| / (share·mean + 2⁻²⁴) over all landmarks and bandwidths.
 fn worst(plan: &Arc<Plan>, table: &Table, share: f64) -> f64 {
     let sketch = sketch(plan, table);
     let d = plan.dims();
@@ -37,7 +37,8 @@ fn worst(plan: &Arc<Plan>, table: &Table, share: f64) -> f64 {
     worst
 }
 
-/// Rows of a few clusters of width σ whose centres spread over `spread`, moved by `shift`.
+/// Returns rows of a few clusters of width σ whose centres have the range `spread`, moved by
+/// `shift`.
 fn rows(d: usize, n: usize, sigma: f64, spread: f64, shift: f64, seed: u64) -> Table {
     let mut s = Stream(seed);
     let centres: Vec<f64> = (0..5 * d).map(|_| spread * (s.unit() - 0.5)).collect();
@@ -98,7 +99,8 @@ fn standard_scaling_measures_in_standard_deviations() {
     assert!(worst <= 1.0, "{worst}");
 }
 
-/// Cosines and sines err by the rounding of a phase: about 2⁻²⁴ of it, here below 100 radians.
+/// Cosines and sines have the rounding error of a phase: about 2⁻²⁴ of it, which is below 100
+/// radians here.
 #[test]
 fn fourier_means_are_accurate() {
     let table = rows(10, 2000, 1.0, 10.0, 1e4, 3);

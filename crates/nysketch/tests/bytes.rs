@@ -1,5 +1,5 @@
 //! A sketch is an exact sum: any split, order, number of threads, block size and instruction set
-//! gives the same bytes, and subtraction gives the bytes of never having seen the rows.
+//! gives the same bytes, and subtraction gives the bytes of a sketch that never included the rows.
 
 mod common;
 
@@ -69,11 +69,11 @@ fn rows_of(case: &Case) -> Rows {
         level[0].get_or_insert("level 1".into());
     }
     if case.holes() {
-        // From a few holes to rows that lack too much; the first row has everything.
+        // From a few missing values to rows with too few present ones; the first row is complete.
         let holes = 1 + s.below(8);
         for x in values.iter_mut().skip(case.dims) {
             if s.below(10) < holes {
-                // The bits of a missing number say nothing.
+                // The bits of a missing number have no influence.
                 *x = if s.below(2) == 0 { f64::NAN } else { -f64::NAN };
             }
         }
@@ -81,8 +81,8 @@ fn rows_of(case: &Case) -> Rows {
     Rows { values, weights, levels }
 }
 
-/// Nyström with everything, the same with weights, Fourier, cells without kernel, categories, holes, and all of these
-/// with weights.
+/// Nyström with all sums, with weights, Fourier, cells without kernel sums, categories, missing
+/// values, and everything with weights.
 fn params_of(case: &Case) -> PlanParams {
     let params = match case.kind {
         2 => PlanParams::default().fourier(13),
@@ -101,7 +101,7 @@ fn params_of(case: &Case) -> PlanParams {
     params
 }
 
-/// Some of the rows, in this order.
+/// Returns some of the rows, in this order.
 fn table(case: &Case, rows: &Rows, picked: &[usize]) -> Table {
     let d = case.dims;
     let values = picked.iter().flat_map(|i| &rows.values[i * d..(i + 1) * d]).copied().collect();
@@ -139,7 +139,7 @@ proptest! {
             prop_assert_eq!(&again.to_bytes(), &bytes);
         }
 
-        // Rows dealt out at random to the parts, parts merged in random order.
+        // Rows assigned to parts at random, parts merged in random order.
         let mut s = Stream(case.seed ^ 1);
         let mut parts: Vec<Vec<usize>> = vec![Vec::new(); case.parts];
         for i in all.iter().rev() {
@@ -154,7 +154,7 @@ proptest! {
         }
         prop_assert_eq!(&total.to_bytes(), &bytes);
 
-        // Taking parts out again leaves the bytes of the rest.
+        // Subtracting parts leaves the bytes of the rest.
         let (cut, rest) = all.split_at(case.rows / 2);
         total.subtract(&sketch(&plan, &table(&case, &rows, cut))).unwrap();
         prop_assert_eq!(total.to_bytes(), sketch(&plan, &table(&case, &rows, rest)).to_bytes());
@@ -182,7 +182,8 @@ fn fractional_weights_are_rounded_alike_and_bad_ones_are_named() {
         let params = PlanParams::default().weights("w", unit);
         plan_for(&rows.clone().with_weights(w).unwrap(), params)
     };
-    // Nearest, ties to even, whatever stands beside them: 0.124 and 0.126 of a quarter are 0 and 1.
+    // Weights are rounded to the nearest multiple of the unit, ties to even, independently of each
+    // other: 0.124 and 0.126 in units of 0.25 are 0 and 1.
     let plan = Arc::new(with(vec![0.1, 0.25, 0.35], Some(0.25)).unwrap().0);
     let whole = rows.clone().with_weights(vec![0.124, 0.126, 0.625]).unwrap();
     let mut parts = Sketch::empty(plan.clone());
@@ -229,14 +230,14 @@ fn taking_out_rows_that_are_not_there_is_refused() {
     let few = Table::unnamed(1, vec![3.0, 4.0]).unwrap();
     let mut sketch_few = sketch(&plan, &few);
     let before = sketch_few.clone();
-    // More rows than there are.
+    // More rows than the sketch contains.
     assert!(matches!(sketch_few.subtract(&sketch(&plan, &all)), Err(Error::Impossible { .. })));
-    // As many rows, but others.
+    // The same number of rows, but different ones.
     let others = Table::unnamed(1, vec![40.0, 41.0]).unwrap();
     let error = sketch_few.subtract(&sketch(&plan, &others)).unwrap_err().to_string();
     assert!(error.contains("cannot subtract"), "{error}");
     assert_eq!(sketch_few, before, "a refused subtraction changes nothing");
-    // Everything out leaves the neutral element.
+    // Subtracting everything leaves the neutral element.
     sketch_few.subtract(&before).unwrap();
     assert_eq!(sketch_few, Sketch::empty(plan));
 }
@@ -294,8 +295,9 @@ fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
     assert_eq!(sum, full, "a refused merge changes nothing");
 }
 
-/// Rows that were never there: refused where a cell would be left with squares too small for its sums. Few
-/// rows among many leave no trace, so what is promised is that what is there leaves exactly.
+/// Subtracting rows that were never added is refused if the squares of a cell become too small for
+/// its sums. A few rows among many may go unnoticed, so the promise is that rows that were added
+/// are removed exactly.
 #[test]
 fn subtracting_rows_that_were_never_there() {
     let table = |values: &[f64]| Table::unnamed(3, values.to_vec()).unwrap();
@@ -323,8 +325,8 @@ fn subtracting_rows_that_were_never_there() {
     assert!(refused[2] == 20, "{refused:?}");
 }
 
-/// A column with more texts than are kept has lost some: a plan that needs one of those is refused, since rows dealt out
-/// in parts would have told it.
+/// A column with more distinct texts than are kept has lost some of them. A plan that needs a lost
+/// text is refused, since rows split into parts would have kept it.
 #[test]
 fn levels_that_a_table_has_lost_are_refused() {
     let rows = rows::MAX_TEXTS + 10;

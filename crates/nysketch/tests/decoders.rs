@@ -1,4 +1,4 @@
-//! What is learned from a sketch: quality on small data, constraints, exactness of PCA, bad input.
+//! Learning from a sketch: quality on small data, constraints, exactness of PCA, invalid input.
 
 mod common;
 
@@ -37,7 +37,8 @@ fn with(task: Task, decoder: Decoder) -> FitParams {
     FitParams::new(task, K).decoder(decoder)
 }
 
-/// Well-separated clusters: every decoder finds them, Diracs with a little bias from the width.
+/// Well-separated clusters: every decoder finds them, Diracs with a small bias from the width of
+/// the clusters.
 #[test]
 fn kmeans_by_every_decoder() {
     let values = mixture_rows(6000);
@@ -69,7 +70,8 @@ fn rng(seed: u64) -> rand_chacha::ChaCha8Rng {
     rand::SeedableRng::seed_from_u64(seed)
 }
 
-/// The data's own entropy is about 7.28 nats (½·4·ln 2πe + ln 5 less overlap): within 0.05 of it.
+/// The entropy of the data is about 7.28 nats (½·4·ln 2πe + ln 5 minus overlap); models must be
+/// within 0.05.
 #[test]
 fn mixtures_by_every_decoder() {
     let values = mixture_rows(6000);
@@ -102,8 +104,8 @@ fn mixtures_by_every_decoder() {
     let Shape::Mixture { covariances, .. } = &model.shape else { panic!("a mixture") };
     assert!(covariances.iter().all(|c| *c.variances() == [1.0; D]));
     assert!(evaluate(&model, &values).nll.unwrap() - true_model < 0.01);
-    // The paper's decoder for mixtures has neither the better starts nor a prior: where it ends is a
-    // matter of luck, and of rounding, so the best of a few seeds is asked for.
+    // The paper's decoder for mixtures has no improved starts and no prior. Its result depends on
+    // chance and rounding, so the best of a few seeds is tested.
     let gap = |seed: u64| {
         let model = fit(&nystrom, &with(Task::Gmm, Decoder::Clompr).seed(seed)).unwrap();
         evaluate(&model, &values).nll.unwrap() - true_model
@@ -126,8 +128,8 @@ fn kmedians_beats_kmeans_on_heavy_tails() {
     assert!(risk(&median) < risk(&mean), "{} {}", risk(&median), risk(&mean));
 }
 
-/// The covariance is that of the rows to 1e-6 relative, and a sketch of scaled columns gives the
-/// components of scaled columns.
+/// The covariance is that of the rows to a relative error of 1e-6, and a sketch of scaled columns
+/// gives the components of scaled columns.
 #[test]
 fn pca_is_exact() {
     let mut s = Stream(8);
@@ -182,7 +184,7 @@ fn the_curve_falls_and_suggests_the_true_k() {
             assert!(curve.points.windows(2).all(|w| w[1].risk <= w[0].risk * 1.001));
         }
     }
-    // One cluster has no elbow.
+    // A single cluster has no elbow.
     let mut s = Stream(1);
     let round: Vec<f64> = (0..2000 * D).map(|_| s.normal()).collect();
     let curve =
@@ -195,7 +197,8 @@ fn constraints_hold_at_the_end() {
     let sketch = sketch_of(&mixture_rows(3000), |_| {});
     let distance =
         |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
-    // A separation larger than the true one and a radius smaller than the data's must bind.
+    // A separation larger than the true one and a radius smaller than that of the data must be
+    // active constraints.
     let params = with(Task::Kmeans, Decoder::Clompr).constraints(Some(6.0), Some(8.0));
     let model = fit(&sketch, &params).unwrap();
     let Shape::Centres { centres, .. } = &model.shape else { panic!("centres") };
@@ -275,7 +278,7 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
         assert_eq!(again, model);
         assert!(Model::from_json(&json.replace("\"schema\": 3", "\"schema\": 7")).is_err());
         assert!(Model::from_json(&json[..json.len() / 2]).is_err());
-        // Schema 1 said in one string which decoder ran and what it fell back to.
+        // Schema 1 stored the decoder and its fallback in one string.
         let decoder = format!("\"decoder\": \"{}\"", model.report.decoder);
         let old = json
             .replace("\"schema\": 3", "\"schema\": 1")
@@ -285,14 +288,14 @@ fn models_survive_their_file_and_bad_ones_are_refused() {
         assert_eq!((old.schema, old.shape), (model.schema, model.shape.clone()));
     }
     let model = fit(&sketch, &FitParams::new(Task::Gmm, 3)).unwrap();
-    // A mixture's samples have its mean: 4,000 draws, standard error about 0.1.
+    // The samples of a mixture have its mean: 4,000 draws, standard error about 0.1.
     let mut random = rng(4);
     let Shape::Mixture { weights, means, .. } = &model.shape else { panic!("a mixture") };
     let expected: f64 = weights.iter().zip(means).map(|(w, m)| w * m[0]).sum();
     let drawn: f64 =
         model.sample(4000, &mut random).unwrap().iter().step_by(D).sum::<f64>() / 4000.0;
     assert!((drawn - expected).abs() < 0.6, "{drawn} {expected}");
-    // Responsibilities add up, and the label is the largest.
+    // Responsibilities have sum one, and the label is the largest.
     let p = model.predict_row(&values[..D], &[]);
     assert!((p.transformed.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     assert!(p.transformed.iter().all(|s| *s <= p.transformed[p.label]));
@@ -309,7 +312,7 @@ fn decoding_is_deterministic() {
     }
 }
 
-/// An outlier must not widen the components of the rest, and a column may be narrow.
+/// An outlier must not widen the components of the other rows, and a column may be narrow.
 #[test]
 fn mixtures_survive_outliers_and_uneven_columns() {
     let mut values = mixture_rows(4000);
@@ -320,17 +323,17 @@ fn mixtures_survive_outliers_and_uneven_columns() {
     let model = fit(&sketch, &FitParams::new(Task::Gmm, K + 1)).unwrap();
     let nll = evaluate(&model, &values).nll.unwrap();
     assert!(nll - clean < 0.1, "{nll} {clean}");
-    // One column a thousand times narrower: its density is a thousand times higher.
+    // One column is a thousand times narrower: the density is a thousand times higher.
     let mut narrow = mixture_rows(4000);
     narrow.iter_mut().skip(2).step_by(D).for_each(|x| *x *= 1e-3);
     let sketch = sketch_of(&narrow, |_| {});
-    // Cells see every column on its own scale; kernel sums only what is not far below σ.
+    // Cells see every column on its own scale; kernel sums do not resolve columns far below σ.
     let model = fit(&sketch, &with(Task::Gmm, Decoder::Cells)).unwrap();
     let nll = evaluate(&model, &narrow).nll.unwrap();
     assert!(nll - (clean - 1e3f64.ln()) < 0.3, "{nll} {clean}");
 }
 
-/// Components stay where they are told to start, in the order they were told, in the units of the table.
+/// Components keep the given order and units of the table when they start from given values.
 #[test]
 fn a_mixture_starts_from_what_is_given() {
     let values = mixture_rows(4000);
@@ -378,7 +381,7 @@ fn options_that_would_be_ignored_are_refused() {
     assert!(refused(FitParams::new(Task::Pca, 1).bandwidth(Some(sigma2))));
     let kernel = with(Task::Kmeans, Decoder::Auto).bandwidth(Some(sigma2));
     assert_eq!(fit(&sketch, &kernel).unwrap().report.bandwidth, Some(sigma2));
-    // Five centres a hundred apart do not fit into a ball of radius one.
+    // Five centres at distances of a hundred do not fit into a ball of radius one.
     let both = with(Task::Kmeans, Decoder::Clompr).constraints(Some(100.0), Some(1.0));
     assert!(matches!(fit(&sketch, &both), Err(Error::NoRoom { k: K, .. })));
 }
@@ -413,7 +416,7 @@ fn damaged_models_are_refused() {
     assert!(without("columns").contains("columns"));
     assert!(broken(&|j| j["means"] = "none".into()).contains("is not valid"));
     assert!(broken(&|j| drop(j.as_object_mut().unwrap().remove("schema"))).contains("no schema"));
-    // A row so far out that every density is zero still gets numbers.
+    // A row so far out that every density is zero still gets finite numbers.
     let p = gmm.predict_row(&[1e100; D], &[]);
     assert!(
         p.transformed.iter().all(|s| s.is_finite())
@@ -421,8 +424,9 @@ fn damaged_models_are_refused() {
     );
 }
 
-/// Clusters that are long in a direction of no column: decoded from kernel sums with their covariance known, as
-/// near to the truth as round ones. 6,000 rows and k(d+1) = 25 numbers: some 0.003 nats lost by chance alone.
+/// Clusters that are long in a direction of no column are decoded from kernel sums with known
+/// covariance as accurately as round clusters. With 6,000 rows and k(d+1) = 25 parameters, sampling
+/// noise costs some 0.003 nats.
 #[test]
 fn a_known_matrix_is_decoded_along_its_axes() {
     // L of Γ; rows are L times those of round clusters.
@@ -460,7 +464,7 @@ fn a_known_matrix_is_decoded_along_its_axes() {
         let gap = evaluate(&model, &values).nll.unwrap() - evaluate(&best, &values).nll.unwrap();
         assert!(gap < 0.02, "{decoder:?}: {gap}");
     }
-    // A matrix without correlations is its diagonal.
+    // A matrix without correlations is equivalent to its diagonal.
     let diagonal = Covariance::Diagonal(vec![1.0, 2.0, 0.5, 1.5]);
     let full = Covariance::Full(SymmetricMatrix::from_fn(D, |i, j| diagonal.get(i, j)));
     for decoder in [Decoder::Kernel, Decoder::Clompr] {
@@ -480,7 +484,8 @@ fn a_known_matrix_is_decoded_along_its_axes() {
     assert!(refused(singular).contains("positive definite"));
 }
 
-/// Fourier sketches know the data's variance, which tells a good bandwidth from a bad one.
+/// Fourier sketches contain the variance of the data, which distinguishes a good bandwidth from a
+/// bad one.
 #[test]
 fn fourier_kmeans_chooses_its_bandwidth() {
     let values = mixture_rows(4000);
@@ -491,7 +496,7 @@ fn fourier_kmeans_chooses_its_bandwidth() {
     assert!((mse - 4.0).abs() < 0.4, "{mse} at {:?}", model.report.bandwidth);
 }
 
-/// What a sketch estimates is what evaluation shows, also where columns are scaled.
+/// Risks estimated from a sketch equal those of the rows, also for scaled columns.
 #[test]
 fn estimated_risks_are_those_of_the_rows() {
     let values: Vec<f64> = mixture_rows(4000)
@@ -511,8 +516,8 @@ fn estimated_risks_are_those_of_the_rows() {
     assert!(evaluate(&pca, &values).mse < 1e-9, "all components leave nothing");
 }
 
-/// With fewer moments than parameters the objective is not asked: calibrated landmarks decide, and a
-/// Fourier sketch, which has none, says so.
+/// With fewer moments than parameters, the objective is not used: calibrated landmarks decide. A
+/// Fourier sketch has no landmarks, and its report states so.
 #[test]
 fn too_few_moments_are_reported() {
     let values = mixture_rows(4000);
@@ -523,7 +528,7 @@ fn too_few_moments_are_reported() {
     for task in [Task::Kmeans, Task::Gmm] {
         let model = fit(&few, &with(task, Decoder::Auto)).unwrap();
         assert_eq!((model.report.decoder.as_str(), model.report.calibrated), ("kernel", true));
-        // Centres among 20 landmarks are rough, but near the clusters: unit variances make 4.
+        // Centres among 20 landmarks are rough but near the clusters; four unit variances give 4.
         assert!(evaluate(&model, &values).mse < 8.0, "{task:?}");
     }
     let fourier = sketch_of(&values, |p| *p = PlanParams::default().fourier(10));
@@ -533,8 +538,9 @@ fn too_few_moments_are_reported() {
     );
 }
 
-/// The Laplace kernel: Diracs found by CL-OMPR. They are biased where clusters have width, as with the
-/// Gaussian kernel, but each lies in a cluster of its own: well below the risk of four centres.
+/// The Laplace kernel: CL-OMPR finds Diracs. They are biased if clusters have width, as with the
+/// Gaussian kernel, but each lies in a different cluster: the risk is well below that of four
+/// centres.
 #[test]
 fn laplace_kernel_sums_are_decoded_by_pursuit() {
     let values = mixture_rows(4000);
@@ -549,7 +555,7 @@ fn laplace_kernel_sums_are_decoded_by_pursuit() {
     assert!(
         refused(with(Task::Kmeans, Decoder::Kernel)) && refused(with(Task::Gmm, Decoder::Auto))
     );
-    // Parts add up as ever.
+    // Sketches of parts add up to the sketch of the whole.
     let mut sum = Sketch::empty(sketch.plan().clone());
     let half = values.len() / 2;
     for part in [&values[..half], &values[half..]] {

@@ -1,7 +1,8 @@
-//! A GPU gives the integers of the scalar engine, for all kinds of sum and odd shapes.
+//! A GPU computes the integers of the scalar engine, for all kinds of sums and odd shapes.
 //!
-//! Skipped where there is no GPU. `cargo xtask gpu` runs these tests on one, or on an emulated one. `CASES` and `WORK` make
-//! them longer: so many random cases of so many operations each.
+//! Skipped without a GPU. `cargo xtask gpu` runs these tests on a GPU, or on an emulated one. The
+//! variables `CASES` and `WORK` set the number of random cases and the number of operations of
+//! each.
 
 mod common;
 
@@ -13,7 +14,7 @@ use nysketch_cuda::{Device, Element, OwnedRows, Ranking};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether there is a GPU; says so where there is none.
+/// Returns whether there is a GPU, and prints a message if there is none.
 fn has_device() -> bool {
     let found = Device::count() > 0;
     assert!(
@@ -30,7 +31,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// A table with its plan, and how it was made.
+/// A table with its plan, and a description of the case.
 struct Case {
     what: String,
     table: Table,
@@ -40,7 +41,7 @@ struct Case {
     plain: bool,
 }
 
-/// A number from 1 to `most`, small ones as often as large ones.
+/// Returns a number from 1 to `most`, uniform in its logarithm.
 fn up_to(s: &mut Stream, most: usize) -> usize {
     ((most as f64).powf(s.unit()) as usize).clamp(1, most)
 }
@@ -50,7 +51,7 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
     let d = up_to(&mut s, 1000);
     let m = up_to(&mut s, 5000.min((work as f64 / d as f64).sqrt() as usize).max(1));
     let n = m.max(up_to(&mut s, (work as usize / (m * d)).clamp(1, 200_000)));
-    // Half precision ends at 65,504.
+    // The largest number in half precision is 65,504.
     let far = if element == Element::F16 { 100.0 } else { 1e6 };
     let offset = [0.0, 0.0, 3.0, far][s.below(4)];
     let spread = [1.0, 1e-3, 30.0][s.below(3)];
@@ -153,7 +154,7 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
         }
     };
     let plan = plan_for(&table_of(&values), params);
-    // Rows that are skipped: what a GPU has made of them must leave no trace.
+    // Skipped rows must leave no trace on the GPU.
     let invalid = if s.below(3) == 0 { 1 + s.below(3) } else { 0 };
     for _ in 0..invalid {
         values[s.below(n * d)] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][s.below(3)];
@@ -174,7 +175,7 @@ fn sketch(case: &Case, engine: EngineKind, threads: usize) -> Sketch {
         .unwrap_or_else(|e| panic!("{}: {e}", case.what))
 }
 
-/// The values as they are in the memory of a GPU.
+/// Returns the values in the byte layout of GPU memory.
 fn bytes_of(values: &[f64], element: Element) -> Vec<u8> {
     let bytes = |x: &f64| match element {
         Element::F64 => x.to_le_bytes().to_vec(),
@@ -185,7 +186,7 @@ fn bytes_of(values: &[f64], element: Element) -> Vec<u8> {
     values.iter().flat_map(bytes).collect()
 }
 
-/// Rows of the memory of the GPU, row after row or column after column.
+/// Sketches rows in GPU memory, stored row by row or column by column.
 fn on_device(case: &Case, element: Element, by_column: bool) -> Sketch {
     let d = case.plan.dims();
     let n = case.values.len() / d;
@@ -197,7 +198,7 @@ fn on_device(case: &Case, element: Element, by_column: bool) -> Sketch {
         .unwrap();
     let mut there = rows.get();
     if by_column {
-        // SAFETY: the copy above has the values of a column side by side.
+        // SAFETY: the values of a column are contiguous in the copy above.
         there = unsafe { there.with_strides(1, n as i64) };
     }
     let mut sums = Accumulator::new(case.plan.clone(), EngineKind::Cuda(Some(0)));
@@ -268,7 +269,8 @@ fn large_cases_have_the_bytes_of_the_vectors() {
     }
 }
 
-/// An invalid row is refused with the same row and column, and skipped alike.
+/// An invalid row is refused with the same row and column as on the processor, or skipped in the
+/// same way.
 #[test]
 fn invalid_rows_are_refused_alike() {
     if !has_device() {
@@ -319,7 +321,7 @@ fn invalid_rows_are_refused_alike() {
     }
 }
 
-/// Folds change hands with every block, and groups too.
+/// The fold changes with every block, and so do groups.
 #[test]
 fn folds_have_the_same_bytes() {
     if !has_device() {
@@ -336,7 +338,7 @@ fn folds_have_the_same_bytes() {
     assert_eq!(by(EngineKind::Cuda(None)), by(EngineKind::Cpu));
 }
 
-/// A k-means model of these centres.
+/// Returns a k-means model with the given centres.
 fn model_of(centres: Vec<Vec<f64>>, scale: &[f64]) -> Model {
     let table = Table::unnamed(1, vec![0.0, 1.0, 2.0]).unwrap();
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(2)).unwrap().0);
@@ -350,7 +352,7 @@ fn model_of(centres: Vec<Vec<f64>>, scale: &[f64]) -> Model {
     model
 }
 
-/// Centres, every fifth the same as an earlier one, and their scale, far from zero or not.
+/// Returns centres, every fifth a copy of an earlier one, and their scale, far from zero or not.
 fn centres_of(s: &mut Stream, k: usize, d: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     let scaled = s.below(2) == 0;
     let scale: Vec<f64> =
@@ -370,7 +372,7 @@ fn centres_of(s: &mut Stream, k: usize, d: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     (centres, scale)
 }
 
-/// Rows at centres, where two centres are as near or nearly, near them, and far away.
+/// Returns rows at centres, at (nearly) equal distance to two centres, near centres, and far away.
 fn rows_about(s: &mut Stream, n: usize, centres: &[Vec<f64>], scale: &[f64]) -> Vec<f64> {
     let mut rows = Vec::with_capacity(n * scale.len());
     for i in 0..n {
@@ -396,7 +398,8 @@ fn predictors(model: &Model, ordinal: Option<usize>) -> (Predictor<'_>, Predicto
     (here, there)
 }
 
-/// Index and squared distance of the nearest point and squared distance of the second: one row at a time.
+/// Returns the index and squared distance of the nearest point and the squared distance of the
+/// second, one row at a time.
 fn ranked(z: &[f32], points: &[f32]) -> (u32, f32, f32) {
     let mut best = (0, f32::INFINITY, f32::INFINITY);
     for (j, point) in points.chunks_exact(z.len()).enumerate() {
@@ -420,7 +423,8 @@ fn ranks_are_those_of_the_definition() {
         let mut s = Stream(seed + 77);
         let (k, d) = (up_to(&mut s, 3000), up_to(&mut s, 300));
         let n = up_to(&mut s, (3_000_000 / (k * d)).clamp(3, 2000));
-        // A grid has many ties. Squares of the largest numbers overflow, and those of the smallest vanish.
+        // A grid has many ties. Squares of the largest numbers overflow, and those of the smallest
+        // underflow.
         let [grid, size] = [s.below(3) == 0, s.below(2) == 0];
         let size = if size { 1.0 } else { [1e-22, 1e18, 5e37][s.below(3)] };
         let mut value = |_| match grid {
@@ -460,7 +464,7 @@ fn labels_and_distances_are_those_of_the_processors() {
     }
 }
 
-/// Several threads and more rows than are copied at once.
+/// Several threads, and more rows than are copied at once.
 #[test]
 fn threads_share_the_centres() {
     if !has_device() {
@@ -493,7 +497,8 @@ fn threads_share_the_centres() {
     assert_eq!(there.device_remark(), None);
 }
 
-/// Where a GPU is lost, the processors take over, and the error is kept. Only an emulated one is lost at will.
+/// If a GPU is lost, the processors take over, and the error is kept. Only an emulated GPU can be
+/// lost on demand.
 #[test]
 fn a_lost_gpu_changes_no_label() {
     const LOST_AFTER: &str = "EMULATED_LOST_AFTER";
@@ -512,7 +517,7 @@ fn a_lost_gpu_changes_no_label() {
     let rows = rows_about(&mut s, 500, &centres, &scale);
     let model = model_of(centres, &scale);
     let (here, there) = predictors(&model, None);
-    // A kernel of distances and one of ranks: once when it is tried, then for each block.
+    // A kernel of distances and one of ranks: once for the initial check, then for each block.
     for lost in [false, false, true, true] {
         assert!(there.predict(&rows, Detail::Label) == here.predict(&rows, Detail::Label));
         assert_eq!(there.device_remark().is_some(), lost);
@@ -521,7 +526,8 @@ fn a_lost_gpu_changes_no_label() {
     assert!(remark.contains("processors of this machine have finished"), "{remark}");
 }
 
-/// Models without nearest centres say why they stay, and choices by themselves know when work is small.
+/// Models without nearest centres state why they stay on the processors, and automatic choices take
+/// small work into account.
 #[test]
 fn what_stays_on_the_processors() {
     let table = Table::unnamed(2, (0..900).map(|i| f64::from(i).sin()).collect()).unwrap();
@@ -533,7 +539,7 @@ fn what_stays_on_the_processors() {
         let why_not = asked(&mixture, DeviceChoice::Cuda(None), None).unwrap();
         assert!(why_not.contains("k-means and k-medians"), "{why_not}");
     }
-    // One that does not exist is an error, also where it would have nothing to do.
+    // A GPU that does not exist is an error, even if it would have nothing to do.
     assert!(Predictor::new(&mixture).on_device(DeviceChoice::Cuda(Some(99)), None, 1).is_err());
     assert_eq!(asked(&mixture, DeviceChoice::Auto, Some(1 << 40)), None);
     let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 2)).unwrap();
@@ -564,7 +570,8 @@ fn plans_are_the_same() {
     }
 }
 
-/// Rows of the host and of the GPU's memory have the bytes of the vectors; invalid ones are skipped.
+/// Rows of the host and of GPU memory give the bytes of the vector engine; invalid rows are
+/// skipped.
 fn have_the_same_bytes(plan: &Arc<Plan>, values: Vec<f64>, by_column: bool) {
     let d = plan.dims();
     let what = format!("{} × {d}", values.len() / d);
@@ -576,8 +583,9 @@ fn have_the_same_bytes(plan: &Arc<Plan>, values: Vec<f64>, by_column: bool) {
     assert!(got.to_bytes() == expected, "{} on the device", case.what);
 }
 
-/// Moments of numbers about the largest and least of four digits of eight bits, alone, among larger ones and among invalid ones,
-/// of columns that fill a tile of the matrix or more, and of rows enough for a sum of digits to be folded on the way.
+/// Moments of numbers near the largest and smallest of four 8-bit digits: alone, among larger ones
+/// and among invalid ones. Columns fill a tile of the matrix or more, and there are enough rows for
+/// a sum of digits to be folded on the way.
 #[test]
 fn numbers_of_any_size_have_the_same_moments() {
     if !has_device() {
@@ -610,8 +618,8 @@ fn numbers_of_any_size_have_the_same_moments() {
     }
 }
 
-/// Cells of numbers about the largest and least that are squared many at a time, alone, among larger ones and among invalid ones:
-/// of few rows and of many, so that cells end anywhere.
+/// Cells of numbers near the largest and smallest that are squared many at a time: alone, among
+/// larger ones and among invalid ones. There are few or many rows, so that cells end anywhere.
 #[test]
 fn numbers_of_any_size_have_the_same_cells() {
     if !has_device() {
@@ -642,7 +650,7 @@ fn numbers_of_any_size_have_the_same_cells() {
     }
 }
 
-/// Rows of several windows in one call, and calls of fewer and more rows after one another.
+/// Rows of several windows in one call, and calls with fewer and with more rows one after another.
 #[test]
 fn windows_of_rows_have_the_same_bytes() {
     if !has_device() {
@@ -669,7 +677,7 @@ fn windows_of_rows_have_the_same_bytes() {
     assert_eq!(sums.freeze().unwrap().to_bytes(), expected);
 }
 
-/// The same row again and again, and one whose next would lie farther than kernels count.
+/// The same row again and again, and a single row with a stride beyond the range of kernels.
 #[test]
 fn rows_may_lie_at_any_distance() {
     if !has_device() {
@@ -691,7 +699,7 @@ fn rows_may_lie_at_any_distance() {
         let there = copies(rows);
         let mut sums = Accumulator::new(plan.clone(), EngineKind::Cuda(Some(0)));
         for _ in 0..500 / rows {
-            // SAFETY: of one row there is no next one, and all others are within those that were copied.
+            // SAFETY: a single row has no next one, and all others are within the copied values.
             let rows = unsafe { there.get().with_strides(stride, 1) };
             sums.push_on_device(&rows, &[], 1, Invalid::Refuse).unwrap();
         }
@@ -699,7 +707,7 @@ fn rows_may_lie_at_any_distance() {
     }
 }
 
-/// More cells than are counted in the memory that threads share.
+/// More cells than can be counted in shared memory.
 #[test]
 fn many_cells_have_the_same_bytes() {
     if !has_device() {

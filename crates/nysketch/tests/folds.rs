@@ -1,5 +1,5 @@
-//! Folds are exact sums like the whole: any split, order and number of threads gives the same bytes, and all folds
-//! together are the sketch without them.
+//! Folds are exact sums like the whole: any split, order and number of threads gives the same
+//! bytes, and the sum of all folds is the sketch without folds.
 
 mod common;
 
@@ -19,7 +19,7 @@ struct Case {
     threads: usize,
     folds: u32,
     by_key: bool,
-    /// Weights, categories and holes at once.
+    /// Weights, categories and missing values at once.
     mixed: bool,
 }
 
@@ -38,7 +38,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Row `i` of a case: few different values, so that some rows are equal.
+/// Returns row `i` of a case; there are few distinct values, so that some rows are equal.
 fn row(case: &Case, i: usize) -> ([f64; DIMS], f64, Option<String>, Option<String>) {
     let mut s = Stream(case.seed ^ (i as u64).wrapping_mul(0x9e37_79b9));
     let mut values = [0.0; DIMS].map(|_| (s.below(12) as f64) / 4.0 - 1.0);
@@ -95,7 +95,8 @@ proptest! {
         let plain = sketch(&plan, &whole_table);
         prop_assert_eq!(whole.without_folds().to_bytes(), plain.to_bytes());
 
-        // Each fold is a sketch of its rows; all together, in any order, are today's bytes.
+        // Each fold is a sketch of its rows; their sum in any order has the bytes of the whole
+        // sketch.
         let mut s = Stream(case.seed ^ 1);
         let mut order: Vec<usize> = (0..case.folds as usize).collect();
         (0..order.len()).for_each(|i| order.swap(i, s.below(i + 1)));
@@ -108,7 +109,7 @@ proptest! {
         }
         prop_assert_eq!(total.to_bytes(), plain.to_bytes());
 
-        // Rows dealt out at random to parts, which are merged in random order.
+        // Rows are assigned to parts at random, and the parts are merged in random order.
         let mut parts: Vec<Vec<usize>> = vec![Vec::new(); case.parts];
         all.iter().rev().for_each(|i| parts[s.below(case.parts)].push(*i));
         let mut sketches: Vec<Sketch> =
@@ -125,7 +126,7 @@ proptest! {
         prop_assert_eq!(total.to_bytes(), alone.to_bytes());
     }
 
-    /// Rows that are equal, or have the same key, share a fold.
+    /// Rows that are equal, or have the same key, are in the same fold.
     #[test]
     fn what_belongs_together_falls_together(case in case()) {
         let all: Vec<usize> = (0..case.rows).collect();
@@ -213,7 +214,7 @@ fn rules_that_a_plan_does_not_go_with_are_refused() {
     let error = empty(&bare, FoldRule::by_key(4, "user").unwrap()).unwrap_err().to_string();
     assert!(error.contains("witness rows are not at hand"), "{error}");
     assert!(empty(&bare, FoldRule::by_content(4).unwrap()).is_ok());
-    // A source without keys cannot be dealt by them.
+    // A source without keys cannot be split by key.
     let rule = FoldRule::by_key(4, "user").unwrap();
     let params = SketchParams::default();
     let error = Sketch::of_folds(&plan, &rule, &numbers(100), params, &()).unwrap_err();
@@ -260,7 +261,8 @@ fn intervals_do_not_depend_on_threads_and_are_kept_in_the_file() {
         assert_eq!(with(3), intervals, "{task}");
         let sure = context.with_intervals(model.clone(), &params, 0.9).unwrap();
         assert_eq!(Model::from_json(&sure.to_json()).unwrap(), sure);
-        // Of another number of folds, upside down, or of other clusters.
+        // With another number of folds, an invalid confidence level, or intervals of other
+        // clusters.
         for (from, to) in [
             ("\"folds\": 8", "\"folds\": 1"),
             ("\"confidence\": 0.9", "\"confidence\": 1.0"),
@@ -278,7 +280,8 @@ fn intervals_do_not_depend_on_threads_and_are_kept_in_the_file() {
     }
 }
 
-/// Two clusters far apart hold out as well as they are learned, and one more component does not help.
+/// Two well-separated clusters have the same held-out and in-sample risk, and one more component
+/// does not help.
 #[test]
 fn cross_validation_finds_two_components() {
     let sketch = two_clusters();

@@ -1,4 +1,4 @@
-//! Files: golden ones of every version, damaged ones and hostile ones.
+//! Files: golden files of every version, damaged files and hostile files.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// The rows behind the golden files: values that any language can compute exactly.
+/// Returns the rows of the golden files: values that any language can compute exactly.
 fn golden_rows() -> Table {
     let value = |i: u32, j: u32| {
         f64::from((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + f64::from(j) * 100.0
@@ -32,7 +32,7 @@ fn golden_weights() -> Vec<f64> {
     (0..300).map(|i| f64::from(i % 4) * 0.5).collect()
 }
 
-/// A table whose last column of numbers is a point in time.
+/// A table whose last numeric column is a point in time.
 struct Dated(Table);
 
 impl RowSource for Dated {
@@ -53,7 +53,8 @@ impl RowSource for Dated {
     }
 }
 
-/// Categories, a logarithm and points in time from before 1970 on. `later` rows have levels that nobody has heard of.
+/// Returns categories, a logarithm and points in time, some before 1970. `later` rows have levels
+/// that are not in the plan.
 fn mixed_rows(later: bool) -> Dated {
     let values = |i: i64| {
         let height = (3 * i * i + 7 * i) % 101;
@@ -77,7 +78,8 @@ fn mixed_rows(later: bool) -> Dated {
     Dated(table.with_weights(golden_weights()).unwrap())
 }
 
-/// Numbers, a vector and a category with holes; some rows lack nearly everything, and some vectors have no direction.
+/// Returns numbers, a vector and a category with missing values; some rows have almost no values,
+/// and some vectors have no direction.
 fn holed_rows() -> Table {
     let lacks_most = |i: u32| i % 37 == 3;
     let value = |i: u32, j: u32| match j {
@@ -94,17 +96,17 @@ fn holed_rows() -> Table {
     Table::new(columns, values).unwrap().with_category("group", &texts).unwrap()
 }
 
-/// Frequencies of adapted radius.
+/// Returns parameters with frequencies of adapted radius.
 fn adapted(frequencies: usize) -> PlanParams {
     let mut params = PlanParams::default().fourier(frequencies);
     params.features = FeatureKind::AdaptedFourier;
     params
 }
 
-/// Where the rows of a golden sketch come from.
+/// The source of the rows of a golden sketch.
 type Source = Box<dyn RowSource>;
 
-/// Name and rows of each golden sketch, and parameters of its plan.
+/// Returns the name, the rows and the plan parameters of each golden sketch.
 fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
     let plain = || -> Source { Box::new(golden_rows()) };
     let weighted = || -> Source { Box::new(golden_rows().with_weights(golden_weights()).unwrap()) };
@@ -146,13 +148,13 @@ fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
                 .bandwidths([4.0, 1.0])
                 .seed(11),
         ),
-        // Every row is a witness, with its weight.
+        // Every row is retained, with its weight.
         (
             "v2/counted",
             weighted(),
             nystrom(Some(4), Sampling::Dsquared).weights("w", 0.5).bandwidths([1.0]).seed(12),
         ),
-        // Folds make a sketch of a plan of version 1 one of version 2.
+        // With folds, the sketch of a plan of version 1 has version 2.
         ("v2/folded", plain(), nystrom(Some(5), Sampling::Uniform).bandwidths([64.0]).seed(14)),
         (
             "v2/keyed",
@@ -184,7 +186,7 @@ fn golden_cases() -> Vec<(&'static str, Source, PlanParams)> {
                 .bandwidths([4.0, 1.0])
                 .seed(13),
         ),
-        // Bounds that some rows are beyond, and a radius that many are.
+        // Bounds that some rows exceed, and a radius that many exceed.
         (
             "v4/private",
             plain(),
@@ -213,7 +215,7 @@ fn golden_bounds(people: Option<People>) -> PrivateParams {
     private
 }
 
-/// A release was drawn once; it can be read forever, and so can a masked sketch.
+/// A release was drawn once and stays readable, and so does a masked sketch.
 #[test]
 fn golden_releases() {
     let sketch =
@@ -229,12 +231,12 @@ fn golden_releases() {
     assert_eq!(release.spendings().len(), 6);
 }
 
-/// The user of each golden row; some have none.
+/// Returns the user of each golden row; some rows have none.
 fn golden_keys() -> impl Iterator<Item = Option<String>> {
     (0..300).map(|i| (i % 11 != 7).then(|| format!("user {}", i * i % 23)))
 }
 
-/// How the rows of a golden sketch are dealt to folds, if they are.
+/// Returns the rule that assigns the rows of a golden sketch to folds, if there is one.
 fn golden_folds(name: &str) -> Option<FoldRule> {
     match name {
         "v2/folded" => FoldRule::by_content(5).ok(),
@@ -243,14 +245,14 @@ fn golden_folds(name: &str) -> Option<FoldRule> {
     }
 }
 
-/// The rows that a golden plan was made from, where they are not those of its sketch.
+/// Returns the rows from which a golden plan was made, if they differ from those of its sketch.
 fn planned_rows(name: &str) -> Option<Source> {
     (name == "v3/mixed").then(|| -> Source { Box::new(mixed_rows(false)) })
 }
 
-/// The files of every version can be read forever, and sketching the same rows with the same plan gives
-/// the same bytes forever. With NYSKETCH_WRITE_GOLDEN set missing files are written; existing ones
-/// never.
+/// The files of every version stay readable, and sketching the same rows with the same plan always
+/// gives the same bytes. With NYSKETCH_WRITE_GOLDEN set, missing files are written; existing ones
+/// are never overwritten.
 #[test]
 fn golden_files() {
     for (name, rows, params) in golden_cases() {
@@ -305,7 +307,7 @@ fn with_folds() -> Vec<u8> {
     std::fs::read(golden("v2/keyed.sketch.nys")).unwrap()
 }
 
-/// Each rule of folds is named where it is broken, and folds cannot be left out.
+/// An error names each broken rule of folds, and folds cannot be removed.
 #[test]
 fn each_broken_rule_of_folds_is_named() {
     let broken = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&with_folds(), change));
@@ -320,7 +322,7 @@ fn each_broken_rule_of_folds_is_named() {
     says(broken(&|json, _| *json = json.replace("4 key user", "5 key user")), "should be U64 [4");
     says(broken(&|_, tensors| drop(tensors.remove("folds.rows"))), "'folds.rows' is missing");
     says(broken(&|_, tensors| put(tensors, "folds.rows", 1, 0)), "in fold 1,");
-    // What one fold has too much, the last has too little.
+    // Any excess in this fold is missing from the last one.
     says(broken(&|_, tensors| put(tensors, "folds.rows", 2, 10_000)), "in fold 2,");
     says(broken(&|_, tensors| put(tensors, "folds.skipped", 0, 9)), "in fold 3, the number of");
     // A negative number of rows, and a negative sum.
@@ -329,7 +331,8 @@ fn each_broken_rule_of_folds_is_named() {
     says(unknown, "a section 'found' that this program does not know");
 }
 
-/// Each rule of private plans and releases is named where it is broken: no file can claim less noise than its plan asks for.
+/// An error names each broken rule of private plans and releases: no file can claim less noise than
+/// its plan requires.
 #[test]
 fn each_broken_rule_of_releases_is_named() {
     let broken = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&with_noise(), change));
@@ -352,7 +355,7 @@ fn each_broken_rule_of_releases_is_named() {
     says(replaced("/65536\"}", "/65535\"}"), "canonical");
     says(replaced("\"release\":{", "\"release\":{\"person_rows\":3,"), "person");
     says(replaced("\"spent\":0", "\"spent\":72057594037927936"), "fingerprint");
-    // Numbers that no noise would make can be read, and learned from, without harm.
+    // Numbers that no noise would produce can be read, and learned from, without a panic.
     for value in [i128::MAX >> 8, i128::MIN >> 8] {
         for name in ["counts", "sums", "squares", "kernel", "totals", "products"] {
             let file = edit(&with_noise(), |_, tensors| {
@@ -367,7 +370,7 @@ fn each_broken_rule_of_releases_is_named() {
         broken(&|_, tensors| put(tensors, "noisy.counts", 1, i128::MAX >> 1)),
         "the sums of its plan",
     );
-    // What a private plan may not have.
+    // Fields that a private plan must not have.
     let plan = std::fs::read(golden("v4/private.plan.nys")).unwrap();
     let broken = |change: &dyn Fn(&mut String, &mut Tensors)| refusal(&edit(&plan, change));
     says(
@@ -390,12 +393,12 @@ fn each_broken_rule_of_releases_is_named() {
 
 type Tensors = HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
-/// A golden sketch after `change`.
+/// Returns a golden sketch after `change`.
 fn edited(change: impl FnOnce(&mut String, &mut Tensors)) -> Vec<u8> {
     edit(&golden_bytes(), change)
 }
 
-/// Takes a file apart, lets `change` edit it, and puts it together with a valid checksum.
+/// Takes a file apart, lets `change` edit it, and reassembles it with a valid checksum.
 fn edit(bytes: &[u8], change: impl FnOnce(&mut String, &mut Tensors)) -> Vec<u8> {
     let file = SafeTensors::deserialize(bytes).unwrap();
     let (_, header) = SafeTensors::read_metadata(bytes).unwrap();
@@ -446,7 +449,7 @@ fn every_truncation_and_every_flipped_byte_is_refused() {
     }
 }
 
-/// A file without the witness rows is that of the same plan; rows that are not those are refused.
+/// A file without the retained rows belongs to the same plan; other retained rows are refused.
 #[test]
 fn witness_rows_may_be_left_out_but_not_be_others() {
     use FormatError::*;
@@ -487,7 +490,7 @@ fn witness_rows_may_be_left_out_but_not_be_others() {
         edited(&|_, t| drop(t.insert(name.into(), (Dtype::F32, vec![4, 9], vec![0; 144])))),
         Shape { .. }
     ));
-    // With the digests that belong to them, rows that no plan has: none, and values that are not finite.
+    // Invalid rows with a matching digest: no rows, and values that are not finite.
     let of_rows = |rows: &[f32]| {
         let data: Vec<u8> = rows.iter().flat_map(|x| x.to_le_bytes()).collect();
         let found = match edited(&|_, t| {
@@ -597,7 +600,7 @@ fn each_broken_rule_is_named() {
         ));
     }
     // Sums that no rows have: a negative or huge count, a kernel sum above the count, a negative
-    // square, cells that do not add up.
+    // square, inconsistent cells.
     for (name, value) in [
         ("rows", -1i128),
         ("rows", 1 << 40),
@@ -606,7 +609,8 @@ fn each_broken_rule_is_named() {
         ("features", 1 << 60),
         ("cell_rows", 0),
         ("cell_square", -1),
-        // Less than Cauchy and Schwarz allow, an odd sum of even squares, totals that differ.
+        // Less than the Cauchy-Schwarz inequality allows, an odd sum of even squares, differing
+        // totals.
         ("cell_square", 0),
         ("cell_sum", 1),
         ("sum", 2),
@@ -622,18 +626,18 @@ fn each_broken_rule_is_named() {
 
 type Change<'a> = &'a dyn Fn(&mut String, &mut Tensors);
 
-/// Puts an integer into a sum.
+/// Writes an integer into a sum.
 fn put(tensors: &mut Tensors, sum: &str, at: usize, value: i128) {
     let bytes = &mut tensors.get_mut(sum).unwrap().2;
     bytes[16 * at..16 * (at + 1)].copy_from_slice(&value.to_le_bytes());
 }
 
-/// What refuses a file, in words.
+/// Returns the error message for a file.
 fn words(bytes: &[u8]) -> String {
     refusal(bytes).to_string()
 }
 
-/// Names, levels, steps, vectors and holes of version 3.
+/// Names, levels, steps, vectors and missing values of version 3.
 #[test]
 fn each_broken_rule_of_recipes_is_named() {
     let plan = |name: &str| std::fs::read(golden(&format!("v3/{name}.plan.nys"))).unwrap();
@@ -677,7 +681,7 @@ fn each_broken_rule_of_recipes_is_named() {
         let found = replaced(file, from, to);
         assert!(found.contains(expected), "{from} {to}: {found}");
     }
-    // What version 1 can hold is not in a file of version 3.
+    // A file of version 3 must not contain a plan that version 1 can represent.
     let plain = plan("../v1/nystrom");
     let steps =
         ["height", "width", "βάρος"].map(|c| format!("{{\"input\":\"{c}\",\"step\":\"none\"}}"));
@@ -694,7 +698,7 @@ fn each_broken_rule_of_recipes_is_named() {
     assert!(matches!(refusal(&upgraded), FormatError::NotCanonical));
 }
 
-/// The metadata of a file.
+/// Returns the metadata of a file.
 fn golden_json(bytes: &[u8]) -> serde_json::Value {
     let (_, header) = SafeTensors::read_metadata(bytes).unwrap();
     serde_json::from_str(&header.metadata().as_ref().unwrap()["nysketch"]).unwrap()
@@ -743,7 +747,7 @@ fn levels_and_holes_of_points_are_checked() {
         SectionDigest { .. }
     ));
 
-    // Witnesses with the digest that belongs to them.
+    // Retained rows with a matching digest.
     let changed = |file: &[u8], change: Change<'_>| {
         let digest = golden_json(file)["sections"]["witnesses"].as_str().unwrap().to_string();
         match refusal(&edit(file, change)) {
@@ -769,11 +773,11 @@ fn levels_and_holes_of_points_are_checked() {
         let found = words(&changed(file, &value(at, bits)));
         assert!(found.contains("finite values"), "{bits:x}: {found}");
     }
-    // A hole more is another plan, and as good as this one.
+    // One more missing value gives another valid plan.
     assert_eq!(missing, 0x7fc0_0000);
     let other = Plan::from_bytes(&changed(&holes, &value(0, missing))).unwrap();
     assert_ne!(other, Plan::from_bytes(&holes).unwrap());
-    // Landmarks have no holes.
+    // Landmarks have no missing values.
     let holed = edit(&holes, |_, t| i32_at(t, "landmarks", 0, missing as i32));
     assert!(words(&holed).contains("finite values"));
 }
@@ -783,7 +787,7 @@ fn sums_of_levels_and_holes_belong_together() {
     let rows = Sketch::from_bytes(&with_holes()).unwrap();
     let sum = |sum: Sum, i: usize| rows.sums()[sum][i];
     let (all, cell, d) = (i128::from(rows.rows()), sum(Sum::CellRows, 0), 5);
-    // Cell 0 has rows, some of which lack the vector; no row lacks the first number.
+    // Cell 0 has rows, in some of which the vector is missing; the first number is never missing.
     assert!(cell > 1 && sum(Sum::CellAbsent, 3) > 0 && sum(Sum::CellAbsent, 0) == 0);
     let (levels, complete) = (sum(Sum::CellLevels, 0), i128::from(rows.complete_rows()));
     for (changes, expected) in [
@@ -794,7 +798,7 @@ fn sums_of_levels_and_holes_belong_together() {
         (&[("cell_absent", 3, cell + 1)], "cell_absent[3]"),
         (&[("cell_absent", 3, -1)], "cell_absent[3]"),
         (&[("cell_absent", 3, i128::MIN)], "cell_absent[3]"),
-        // Sums of rows that are not there.
+        // Sums without rows.
         (&[("cell_absent", 0, cell)], "cell_sum[0]"),
         (&[("cell_absent", 0, cell - 1), ("cell_sum", 0, 1 << 46)], "cell_sum[0]"),
         (&[("cell_absent", 0, cell - 1), ("cell_square", 0, 1 << 90)], "cell_square[0]"),
@@ -813,7 +817,7 @@ fn sums_of_levels_and_holes_belong_together() {
         assert!(found.contains(expected), "{changes:?}: {found}");
     }
     assert_eq!(rows.plan().dims(), d);
-    // Rows whose counts are as large as they may be.
+    // Rows with the largest allowed counts.
     let heavy = edit(&with_holes(), |_, t| {
         put(t, "rows", 0, 1 << 38);
         put(t, "complete", 0, 1 << 38);
@@ -825,7 +829,7 @@ fn sums_of_levels_and_holes_belong_together() {
     assert!(words(&heavy).contains("cell_sum[0]"));
 }
 
-/// A header that promises far more than the file holds must not cost memory or time.
+/// A header that promises far more than the file contains must not cost memory or time.
 #[test]
 fn hostile_headers_are_refused_at_once() {
     for header in [
@@ -839,7 +843,7 @@ fn hostile_headers_are_refused_at_once() {
     }
     refusal(&u64::MAX.to_le_bytes());
     refusal(&[&50_000_000u64.to_le_bytes()[..], b"{}"].concat());
-    // A plan whose columns would need 2³¹ products: the tensor is missing, nothing is allocated.
+    // A plan whose columns would need 2³¹ products: the tensor is missing, so nothing is allocated.
     let names = (0..60_000).map(|i| format!("\"c{i}\"")).collect::<Vec<_>>().join(",");
     refusal(&edited(|json, _| *json = json.replace("\"height\",\"width\",\"βάρος\"", &names)));
 }
@@ -855,7 +859,7 @@ fn kinds_are_told_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Damage with a valid checksum: an error or a valid sketch, never a panic.
+    /// Damage with a valid checksum gives an error or a valid sketch, never a panic.
     #[test]
     fn random_damage_never_panics(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let files = [golden_bytes, with_witnesses, with_categories, with_holes];
@@ -872,7 +876,7 @@ proptest! {
         prop_assert!(decode(&bytes).is_err());
     }
 
-    /// Sketches of random plans survive the round trip.
+    /// Sketches of random plans survive a round trip.
     #[test]
     fn round_trip(seed in any::<u64>(), d in 1usize..6, n in 1usize..60, fourier in any::<bool>()) {
         let mut s = Stream(seed);
@@ -885,8 +889,7 @@ proptest! {
     }
 }
 
-/// A masked sketch of the golden one.
-/// The sketch of a few rows by a plan that was made from none.
+/// Returns a sketch of a few rows with a plan that was made from no rows.
 fn private_sketch() -> Sketch {
     let private = PrivateParams::new([("a".into(), 0.0, 9.0), ("b".into(), -1.0, 1.0)]);
     let params = PlanParams::default().landmarks(5).private(private.clone());
@@ -941,11 +944,11 @@ fn masked_sketches_say_whose_they_are() {
     ] {
         assert!(matches!(refused(from, to), Value(_)), "{from} {to}");
     }
-    // What can be read, but is written otherwise.
+    // Valid content that is not written canonically.
     assert!(matches!(refused(session, &session.to_uppercase()), NotCanonical));
     assert!(matches!(refused("\"party\":", "\"who\":"), Metadata(_)));
     assert!(matches!(refused("\"kind\":\"masked\"", "\"kind\":\"plan\""), UnexpectedTensor(_)));
-    // Masked words obey no rule of sums, and a plain sketch has no check words.
+    // Masked words need not satisfy the rules of sums, and a plain sketch has no check words.
     let found = refused("\"kind\":\"masked\"", "\"kind\":\"sketch\"");
     assert!(matches!(found, Value(_)), "{found}");
     for (name, shape) in [("check", vec![1, 2]), ("rows", vec![2, 2])] {

@@ -1,4 +1,5 @@
-//! Every rule gives exactly m different landmarks, whatever the rows, and is what it says it is.
+//! Every rule returns exactly m distinct landmarks, whatever the rows, and satisfies its
+//! definition.
 
 mod common;
 
@@ -127,7 +128,8 @@ fn plans_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// The slow and obvious greedy rule: the largest Schur complement by a fresh solve each time.
+/// The slow reference of the greedy rule: finds the largest Schur complement by a new solve each
+/// time.
 #[test]
 fn greedy_takes_the_largest_schur_complement() {
     let table = gaussian(60, 2, 3);
@@ -156,8 +158,8 @@ fn greedy_takes_the_largest_schur_complement() {
     }
 }
 
-/// The second pivot is drawn in proportion to 1 − κ(x, x̃₁)²: compare the mean residual of the rows
-/// drawn with its expectation over 4,000 draws (standard error below 0.006).
+/// The second pivot is drawn with probability proportional to 1 − κ(x, x̃₁)². Compares the mean
+/// residual of the drawn rows with its expectation over 4,000 draws (standard error below 0.006).
 #[test]
 fn rpcholesky_draws_in_proportion_to_the_residual() {
     let points = points(&gaussian(50, 1, 4), 1);
@@ -202,8 +204,8 @@ fn bless_approximates_exact_leverage_scores() {
     }
 }
 
-/// For a number of landmarks the rows are scored with a coarser subset, however few are asked for: still
-/// within the factor that the paper's bounds are stated for.
+/// For a given number of landmarks, however small, the rows are scored with a coarser subset. The
+/// scores are still within the factor for which the paper states its bounds.
 #[test]
 fn scores_for_a_number_of_landmarks_are_near_the_exact_ones() {
     let points = points(&gaussian(600, 3, 6), 3);
@@ -230,7 +232,7 @@ fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     // At this λ BLESS keeps three rows for each of N(λ) dimensions.
     assert!((20.0..40.0).contains(&leverage.effective_dimension), "{leverage:?}");
     assert!(leverage.accuracy >= 1.0 && leverage.accuracy < 4.0, "{leverage:?}");
-    // The paper's way: λ is given, the number is random.
+    // As in the paper: λ is given, and the number of landmarks is random.
     let sizes: HashSet<usize> = (0..4)
         .map(|seed| {
             let params = PlanParams::default().seed(seed).bandwidths([0.5]).leverage_lambda(1e-2);
@@ -240,8 +242,8 @@ fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     assert!(sizes.len() > 1, "{sizes:?}");
 }
 
-/// 3 rows in 30,000 far away: a uniform sample of 1,000 misses them nine times in ten, D² rounds
-/// over the stream find them always.
+/// 3 rows in 30,000 are far away: a uniform sample of 1,000 misses them nine times in ten; D²
+/// rounds over the stream always find them.
 #[test]
 fn dsquared_rounds_reach_rare_clusters() {
     let mut s = Stream(9);

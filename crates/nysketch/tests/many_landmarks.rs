@@ -1,4 +1,5 @@
-//! Plans of many landmarks: how many, what is collected, what is refused, and that threads do not show.
+//! Plans with many landmarks: their number, the collected sums, the refusals, and independence of
+//! threads.
 
 mod common;
 
@@ -33,12 +34,13 @@ fn the_number_of_landmarks_follows_the_clusters() {
     assert_eq!(count(&plan), 3000, "every row");
     let note = report.notes.iter().find(|n| n.contains("`clusters=900` asks for")).unwrap();
     assert!(note.contains("there are 3000, since there are only 3000 rows"), "{note}");
-    // What the columns suggest, but not less than the rule.
+    // The number that the columns suggest, but at least that of the rule.
     let auto = PlanParams::default().auto_landmarks().clusters(250);
     assert_eq!(count(&plan_for(&table, auto).unwrap().0), default_landmarks(Some(250)));
 }
 
-/// More landmarks than kernel matrices can be made of: cells alone, which learn, compare and are told.
+/// More landmarks than kernel matrices allow: only cells are collected, which support learning,
+/// comparison and messages.
 #[test]
 fn what_is_collected_depends_on_size() {
     let table = normal(4300, 1, 2);
@@ -57,7 +59,7 @@ fn what_is_collected_depends_on_size() {
     let comparison = Comparison::new(&plan).unwrap();
     let drift = comparison.of(&a, &b, &DriftParams::default().draws(19)).unwrap();
     assert!(drift.p_value.is_some() && drift.columns.len() == 1);
-    // A test beyond the limit of work is left out, and what changed is still shown.
+    // A test beyond the limit of work is omitted, and the changes are still reported.
     let drift = comparison.of(&a, &b, &DriftParams::default().draws(20_000)).unwrap();
     assert!(drift.no_test.unwrap().contains("`max_work=") && drift.columns.len() == 1);
 
@@ -116,8 +118,8 @@ fn the_sample_is_bounded() {
     assert_eq!(rows(many(usize::MAX), 5000), 2 * ((1 << 26) / 5000), "cut or refused later");
 }
 
-/// Landmarks that are drawn in batches, from the sample and from rows far away: neither threads nor parts show, with
-/// holes or without.
+/// Landmarks drawn in batches, from the sample and from distant rows: the result does not depend on
+/// threads or parts, with or without missing values.
 #[test]
 fn batches_do_not_depend_on_threads() {
     let (n, d) = (24_000, 20);

@@ -1,4 +1,4 @@
-//! Tables as they are: categories, and rows that lack values.
+//! Mixed tables: categories, and rows with missing values.
 
 mod common;
 
@@ -14,7 +14,8 @@ use std::sync::Arc;
 const K: usize = 4;
 const LEVELS: usize = 5;
 
-/// A mixture of K Gaussians in two columns of numbers, times multinomials in two categories, and who made each row.
+/// Rows of a mixture of K Gaussians in two numeric columns times multinomials in two categories,
+/// with the component of each row.
 struct Rows {
     values: Vec<f64>,
     first: Vec<String>,
@@ -22,7 +23,8 @@ struct Rows {
     made_by: Vec<usize>,
 }
 
-/// Clusters 0 and 1, and 2 and 3, have the same numbers: only categories tell them apart.
+/// Returns rows in which clusters 0 and 1, and 2 and 3, have the same numeric distribution: only
+/// the categories differ.
 fn rows(n: usize, seed: u64) -> Rows {
     let mut s = Stream(seed);
     let (mut values, mut first, mut second) = (Vec::new(), Vec::new(), Vec::new());
@@ -46,7 +48,7 @@ fn table(rows: &Rows) -> Table {
     table.with_category("first", &first).unwrap().with_category("second", &second).unwrap()
 }
 
-/// The table as a model sees it.
+/// Returns the table in the form that a model reads.
 fn seen(model: &Model, table: &Table) -> (Vec<f64>, Vec<u32>) {
     let view = View::new(&model.recipe, &model.columns, table).unwrap();
     let (mut values, mut codes) = (Vec::new(), Vec::new());
@@ -82,9 +84,9 @@ fn clusters_that_only_categories_tell_apart_are_found() {
         let all = ModelRows { values: &values, codes: &codes };
         let said = Predictor::new(&model).predict(all, Detail::Density);
         let ari = agreement(&said.label, &rows.made_by);
-        // The first category is right in 92 of 100 rows, the second too: both together nearly always.
+        // Each category is informative in 92 of 100 rows; both together nearly always are.
         assert!(ari > 0.85, "{task} {ari}");
-        // The fast version is the slow one, and the file holds all of it.
+        // The fast predictor agrees with the reference, and the file contains the whole model.
         let again = Model::from_json(&model.to_json()).unwrap();
         assert_eq!(again, model);
         for i in (0..6000).step_by(97) {
@@ -93,7 +95,7 @@ fn clusters_that_only_categories_tell_apart_are_found() {
             assert_eq!(slow.label, said.label[i] as usize);
             assert!((slow.squared_distance - said.squared_distance[i]).abs() < 1e-12);
         }
-        // What the sketch tells of the risk is what the rows have.
+        // The risk estimated from the sketch is that of the rows.
         let mut risks = Risks::default();
         risks.add(&Predictor::new(&model), all, &[]);
         let (_, risk) = risks.evaluation(&model).risk(&model);
@@ -136,7 +138,8 @@ fn a_mixture_is_as_likely_as_the_one_that_made_the_rows() {
         })
         .sum::<f64>()
         / 8000.0;
-    // Some 50 numbers fitted to 8,000 rows gain 0.003; what is lost by cells and starts is less than this.
+    // Some 50 parameters fitted to 8,000 rows gain 0.003; cells and starts lose less than this
+    // tolerance.
     assert!((mean - truth).abs() < 0.02, "{mean} {truth}");
 }
 
@@ -157,12 +160,12 @@ fn levels_that_the_plan_does_not_know_are_others() {
     let counts = &sketch.level_rows()[0];
     assert_eq!((counts[first.other() as usize], counts[first.missing() as usize]), (1, 1));
     assert_eq!(counts.iter().sum::<u64>(), 4);
-    // Columns are matched by name, in whatever order they come.
+    // Columns are matched by name, in any order.
     assert!((sketch.column_moments().unwrap()[0].0 - 4.5).abs() < 1e-6);
 }
 
-/// Values that are missing at random: clusters are those of the complete rows, and better than with means in the
-/// place of what is missing.
+/// With values missing at random, the clusters are those of the complete rows, and better than
+/// after mean imputation.
 #[test]
 fn rows_with_holes_count_by_what_they_have() {
     let d = 6;
@@ -189,16 +192,16 @@ fn rows_with_holes_count_by_what_they_have() {
         holed.iter().enumerate().map(|(i, x)| if x.is_nan() { means[i % d] } else { *x }).collect();
     let (imputed, ..) = risk(&imputed);
     assert!(partial < 1.1 * best && partial < imputed, "{partial} {best} {imputed}");
-    // Sums know how many rows lack what.
+    // Sums contain the number of missing values of each column.
     let missing = sketch.missing_shares();
     for (j, share) in missing.iter().enumerate() {
         let lacking = 6000 - column(j).count();
-        // Rows that have one value of six, about one of a hundred, are skipped.
+        // Rows with only one of six values, about one in a hundred, are skipped.
         assert!((share - lacking as f64 / 6000.0).abs() < 0.02, "{j}");
         assert!((sketch.column_moments().unwrap()[j].0 - means[j]).abs() < 0.02);
     }
     assert!(sketch.complete_rows() < sketch.rows());
-    // A row with holes is labelled over what it has.
+    // A row with missing values is labelled by its present values.
     let row = [complete[0], f64::NAN, complete[2], complete[3], f64::NAN, complete[5]];
     let said = Predictor::new(&model).predict(&row, Detail::All);
     assert_eq!(said.label[0] as usize, model.predict_row(&row, &[]).label);
@@ -209,7 +212,8 @@ fn rows_with_holes_count_by_what_they_have() {
     assert_eq!(Model::from_json(&mixture.to_json()).unwrap(), mixture);
 }
 
-/// A plan that allows for no missing value refuses them; one that does keeps rows that lack one of many.
+/// A plan without missing values refuses them; a plan with missing values keeps rows in which some
+/// are missing.
 #[test]
 fn missing_values_are_allowed_or_not() {
     let clean = Table::unnamed(2, (0..200).map(|i| f64::from(i * 7 % 31)).collect()).unwrap();
@@ -232,7 +236,7 @@ fn logs_weights_and_scales_are_undone_where_values_are_read() {
     let params = PlanParams::default().log(["amount"]).scale(Scale::Robust).column_weight("x", 4.0);
     let plan = Arc::new(plan_for(&table, params).unwrap().0);
     assert_eq!(plan.recipe.numbers[0].step, Step::Log);
-    // Quartiles of a Gaussian are 1.35 deviations apart; a weight of 4 halves the scale.
+    // The quartiles of a Gaussian are 1.35 deviations apart; a weight of 4 halves the scale.
     assert!((plan.frame.scale[0] - 1.0).abs() < 0.1 && (plan.frame.scale[1] - 0.5).abs() < 0.05);
     let sketch = sketch(&plan, &table);
     let expected = values.iter().step_by(2).map(|x| x.ln_1p()).sum::<f64>() / 3000.0;

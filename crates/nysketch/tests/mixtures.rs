@@ -1,4 +1,4 @@
-//! Mixtures of every covariance from sketches with witness rows.
+//! Mixtures with every kind of covariance, from sketches with retained rows.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const D: usize = 3;
 
-/// Three clusters that columns vary together in, of different shape, and a rare one.
+/// Returns rows of three clusters with correlated columns, of different shape, and a rare one.
 fn rows(n: usize, seed: u64) -> Vec<f64> {
     let mut s = Stream(seed);
     let mut values = Vec::with_capacity(n * D);
@@ -44,8 +44,9 @@ fn gmm(k: usize) -> FitParams {
     FitParams::new(Task::Gmm, k).threads(2)
 }
 
-/// From 3,000 witnesses of 40,000 rows about as likely as from all rows: full covariances of 4 components in 3 columns
-/// have 39 numbers, of which each costs 1/(2·3000) nats.
+/// With 3,000 retained rows of 40,000, the likelihood is about that of EM on all rows: full
+/// covariances of 4 components in 3 columns have 39 parameters, each of which costs 1/(2·3000)
+/// nats.
 #[test]
 fn as_good_as_em_on_all_rows() {
     let values = rows(40_000, 1);
@@ -66,7 +67,8 @@ fn as_good_as_em_on_all_rows() {
     }
 }
 
-/// Threads change nothing, and where witnesses are elsewhere the decoder of cells stays.
+/// The model does not depend on threads. If the retained rows were removed from the sketch, only
+/// cells are decoded.
 #[test]
 fn models_depend_on_the_witnesses_alone() {
     let values = rows(8000, 2);
@@ -79,15 +81,16 @@ fn models_depend_on_the_witnesses_alone() {
     let model = fit(&light, &gmm(4)).unwrap();
     let Shape::Mixture { covariance, .. } = &model.shape else { unreachable!("a mixture") };
     assert_eq!((*covariance, model.report.likelihood), (CovarianceKind::Diag, None));
-    // Full covariances can be asked for, with a word of warning.
+    // Full covariances can be requested, with a note.
     let model = fit(&light, &gmm(4).covariance(CovarianceKind::Full)).unwrap();
     assert!(model.report.notes[0].contains("without witness rows"), "{:?}", model.report.notes);
-    // Too few rows for so many numbers.
+    // Too few rows for this number of parameters.
     let model = fit(&sketch, &gmm(40)).unwrap();
     assert!(model.report.notes[0].contains("diagonal covariances"), "{:?}", model.report.notes);
 }
 
-/// More components are more likely, up to what half of the witnesses cannot tell, and the right number is found.
+/// The likelihood increases with the number of components, up to the error of its estimate from
+/// halves of the retained rows, and the right number is found.
 #[test]
 fn the_curve_rises_and_the_right_k_has_the_least_bic() {
     let values = rows(30_000, 3);
@@ -100,7 +103,8 @@ fn the_curve_rises_and_the_right_k_has_the_least_bic() {
     }
 }
 
-/// Columns with repeated values: components do not collapse below the least variance, and it is told.
+/// Columns with repeated values: components do not collapse below the minimum variance, and the
+/// report counts them.
 #[test]
 fn repeated_values_do_not_make_densities_infinite() {
     let mut s = Stream(4);
@@ -118,14 +122,15 @@ fn repeated_values_do_not_make_densities_infinite() {
             likelihood(&model, &held_out)
         })
         .collect();
-    // A hundredth of the deviation in each of two columns is worth about 2 ln 100 = 9 nats.
+    // A hundredth of the deviation in each of two columns adds about 2 ln 100 = 9 nats.
     assert!(found.iter().all(|l| l.is_finite() && (-5.0..15.0).contains(l)), "{found:?}");
-    // A wide floor leaves nothing narrow.
+    // A high floor allows no narrow components.
     let wide = fit(&sketch, &gmm(8).min_variance(0.5)).unwrap();
     assert!(likelihood(&wide, &held_out) < found[0]);
 }
 
-/// One row in a hundred is below the threshold for one in a hundred, up to what so many witnesses tell.
+/// One row in a hundred is below the threshold for one in a hundred, up to the error of the
+/// estimate from the retained rows.
 #[test]
 fn thresholds_flag_the_share_asked_for() {
     let values = rows(30_000, 5);

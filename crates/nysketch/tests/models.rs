@@ -1,5 +1,5 @@
-//! Models of mixtures with every kind of covariance, and of tables as they are: their files, good and bad, and draws from
-//! them.
+//! Models of mixtures with every kind of covariance, and models of mixed tables: valid and damaged
+//! files, and draws from the models.
 
 use nysketch::metrics::{Evaluation, Risks};
 use nysketch::predictor::{Detail, ModelRows};
@@ -14,7 +14,7 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/models/{name}.json"))
 }
 
-/// A model of three components in four columns.
+/// Reads a model of three components in four columns.
 fn golden(name: &str) -> Model {
     Model::from_json(&std::fs::read_to_string(path(name)).unwrap()).unwrap()
 }
@@ -25,7 +25,8 @@ fn evaluate(model: &Model, values: &[f64]) -> Evaluation {
     risks.evaluation(model)
 }
 
-/// Files of every kind of covariance: read, and written as they were. Log densities of a row by SciPy.
+/// Files with every kind of covariance are read and written unchanged. Log densities of a row were
+/// computed with SciPy.
 #[test]
 fn golden_models_are_read_and_written() {
     let row = [0.5, -0.25, 1.0, 3.0];
@@ -46,7 +47,7 @@ fn golden_models_are_read_and_written() {
         assert_eq!(said.label, 2);
         assert!((said.log_density.unwrap() - log_density).abs() < 1e-12, "{name} {said:?}");
     }
-    // Schema 2 has variances and no word for them.
+    // Schema 2 has variances without naming the kind of covariance.
     assert_eq!(golden("schema2"), golden("diag"));
 }
 
@@ -83,8 +84,9 @@ fn damaged_covariances_are_refused() {
     assert!(spherical.contains("spherical"));
 }
 
-/// Files with categories, steps, vectors and holes: read, and written as they were. Expected by hand: log densities of
-/// components times shares of levels, over the numbers that are there, and squared distances from centres.
+/// Files with categories, steps, vectors and missing values are read and written unchanged.
+/// Expected values were computed by hand: log densities of components plus log shares of levels,
+/// over the present numbers, and squared distances from centres.
 #[test]
 fn golden_models_of_mixed_tables_are_read_and_written() {
     for (name, row, codes, label, expected) in [
@@ -169,7 +171,7 @@ fn damaged_recipes_and_levels_are_refused() {
         assert!(without(key).contains(&format!("but no {key}")));
     }
     assert!(without("level_shares").contains("for each cluster"));
-    // Numbers as they are have the schema before.
+    // Models of unchanged columns have the preceding schema version.
     let mut plain: Value = serde_json::from_str(&golden("diag").to_json()).unwrap();
     let steps: Vec<Value> = ["width", "height", "depth", "mass"]
         .map(|input| json!({"input": input, "step": "none"}))
@@ -180,7 +182,8 @@ fn damaged_recipes_and_levels_are_refused() {
     assert!(error.contains("schema 4"), "{error}");
 }
 
-/// Draws from a mixture have the covariances of its components; the nll of the draws under it is the least.
+/// Draws from a mixture have the covariances of its components, and their negative log-likelihood
+/// is smallest under it.
 #[test]
 fn mixtures_of_every_covariance_are_drawn_from() {
     for kind in CovarianceKind::choices() {
@@ -201,7 +204,7 @@ fn mixtures_of_every_covariance_are_drawn_from() {
             let between = |c: usize| (means[c][i] - mean(i)) * (means[c][j] - mean(j));
             let all = |c: usize| weights[c] * (covariances[c].get(i, j) + between(c));
             let expected: f64 = (0..3).map(all).sum();
-            // Standard errors near 0.1 with components some three deviations apart.
+            // Standard errors are near 0.1; components are some three deviations apart.
             assert!((drawn - expected).abs() < 0.8, "{} {drawn} {expected}", kind.name);
         }
     }

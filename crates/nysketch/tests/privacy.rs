@@ -13,7 +13,7 @@ fn bounds(d: usize, reach: f64) -> PrivateParams {
     PrivateParams::new(names(d).into_iter().map(|name| (name, -reach, reach)))
 }
 
-/// A plan that was made from points all over the bounds.
+/// Returns a plan made from points spread over the bounds.
 fn plan(d: usize, m: usize, collect: &[&str]) -> Arc<Plan> {
     let private = bounds(d, 6.0);
     let collect = Collect::from_names(collect.iter().copied()).unwrap();
@@ -33,7 +33,7 @@ fn sketch(plan: &Arc<Plan>, values: Vec<f64>) -> Sketch {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// No row, wherever it is, moves any sum farther than is claimed.
+    /// No row, wherever it is, changes any sum by more than the claimed sensitivity.
     #[test]
     fn one_row_moves_sums_by_no_more_than_is_claimed(
         d in 1usize..8, m in 1usize..40, seed in any::<u64>(), far in -3i32..300, fourier in any::<bool>(),
@@ -60,7 +60,8 @@ proptest! {
         }
     }
 
-    /// Whatever the noise, the estimate is a sketch that rows could have, and its file can be read again.
+    /// Whatever the noise, the reconstruction is a sketch that some rows could have, and its file
+    /// can be read again.
     #[test]
     fn estimates_are_sketches(
         d in 1usize..6, m in 1usize..60, n in 0usize..400, epsilon in prop::sample::select(vec![0.01, 1.0, 20.0]),
@@ -81,7 +82,7 @@ fn rows_beyond_the_bounds_count_at_them_and_broken_rows_not_at_all() {
     let beyond = sketch(&plan, vec![1e300, -1e300, 2.0, 7.0]);
     let at = sketch(&plan, vec![6.0, -6.0, 2.0, 6.0]);
     assert_eq!(beyond.to_bytes(), at.to_bytes());
-    // Refusing them would tell that they are there.
+    // Refusing them would reveal that they exist.
     let broken = sketch(&plan, vec![f64::NAN, 1.0, f64::INFINITY, 1.0, 0.0, 0.0]);
     assert_eq!((broken.rows(), broken.skipped()), (1, 2));
     let release = Release::of(&broken, Budget::new(1.0, 1e-6).unwrap(), &[]).unwrap();
@@ -135,7 +136,7 @@ fn what_cannot_be_private_is_refused_by_name() {
         with(vec![("c0".into(), f64::NEG_INFINITY, 0.0), ("c1".into(), 0.0, 1.0)]).contains("c0")
     );
     assert!(with(vec![("c0".into(), 0.0, 1.0)]).contains("c1"));
-    // A plan from rows bounds nothing.
+    // A plan made from rows has no bounds.
     let plan = Arc::new(plan_for(&anywhere, PlanParams::default()).unwrap().0);
     let sketch = Sketch::of(&plan, &anywhere, SketchParams::default(), &()).unwrap();
     let error = Release::of(&sketch, Budget::new(1.0, 1e-6).unwrap(), &[]).unwrap_err();
@@ -174,12 +175,12 @@ fn two_rounds_share_a_budget() {
     let budget = Budget::new(1.0, 1e-6).unwrap();
     let both = Release::of(&again, budget, &[]).unwrap();
     assert!(both.total() <= budget.rho() && both.rho() < both.total());
-    // Nothing is left of what the first round has spent.
+    // The budget of the first round is used up.
     let error = Release::of(&again, Budget::new(0.5, 1e-6).unwrap(), &[]).unwrap_err();
     assert!(error.to_string().contains("`epsilon`"), "{error}");
 }
 
-/// Rows of people: person i has i + 1 of them.
+/// Returns rows of persons: person i has i + 1 rows.
 fn people_rows(people: usize) -> (Vec<f64>, Vec<String>) {
     let (mut values, mut keys) = (Vec::new(), Vec::new());
     for person in 0..people {
@@ -214,7 +215,7 @@ fn of_each_person_so_many_rows_count_whatever_their_order() {
     let plan = people_plan(5, &["cells", "moments"]);
     let (values, keys) = people_rows(12);
     let whole = sketch_of(&plan, &keyed(&values, &keys), 1).unwrap();
-    // 1 + 2 + 3 + 4, then 8 people with 5 each.
+    // 1 + 2 + 3 + 4, then 8 persons with 5 each.
     assert_eq!((whole.rows(), whole.person_rows()), (50, Some(5)));
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by_key(|i| (i * 7919) % 1009);
@@ -222,7 +223,7 @@ fn of_each_person_so_many_rows_count_whatever_their_order() {
     let names: Vec<String> = order.iter().map(|i| keys[*i].clone()).collect();
     let again = sketch_of(&plan, &keyed(&mixed, &names), 3).unwrap();
     assert_eq!(again.to_bytes(), whole.to_bytes());
-    // Equal rows count as often as they may, and rows that say no person do not.
+    // Equal rows count up to the limit per person; rows without a person do not count.
     let same = keyed(&[0.5; 40], &vec!["a".to_string(); 20]);
     assert_eq!(sketch_of(&plan, &same, 2).unwrap().rows(), 5);
     let nobody = Table::unnamed(2, vec![0.0; 4]).unwrap().with_keys([None, Some("a")]).unwrap();
@@ -249,7 +250,7 @@ fn a_person_moves_sums_by_no_more_than_is_claimed() {
             let moved: f64 = pairs.map(|(a, b)| ((a - b) as f64).powi(2)).sum();
             let claimed: f64 = spending.sensitivity.to_string().parse().unwrap();
             assert!(moved <= claimed, "{}: {moved} of {claimed}", spending.mechanism.name());
-            // Sixteen times that of a row: four rows that move sums the same way.
+            // Sixteen times the claim for one row: four rows that change the sums in the same way.
             let row: f64 =
                 spending.mechanism.sensitivity(&plan).unwrap().to_string().parse().unwrap();
             assert_eq!(claimed, 16.0 * row);
@@ -274,13 +275,13 @@ fn parts_of_the_same_people_add_up_and_nothing_is_subtracted() {
     assert!(matches!(both.subtract(&day), Err(Error::PeopleSubtracted { .. })));
     let promise = Release::of(&both, budget, &[]).unwrap().promise();
     assert!(promise.contains("all rows of one 'user', of which 6 count at most"), "{promise}");
-    // Which rows count is known only where all are read, with their keys.
+    // The rows that count can only be determined from all rows with their keys.
     let table = Table::unnamed(2, values.clone()).unwrap();
     assert!(sketch_of(&plan, &table, 1).unwrap_err().to_string().contains("keys"));
     let mut accumulator = Accumulator::new(plan.clone(), EngineKind::Cpu);
     let block = Block { values, columns: 2, ..Block::default() };
     assert!(accumulator.push(&block, Invalid::Skip).is_err());
-    // Two rounds protect the same.
+    // Two rounds protect the same unit.
     let of_people = Release::of(&day, budget, &[]).unwrap();
     let of_rows = Release::of(&sketch(&plan_for_rows(), vec![0.0; 20]), budget, &[]).unwrap();
     let mut people = bounds(2, 6.0);
@@ -295,7 +296,8 @@ fn plan_for_rows() -> Arc<Plan> {
     plan(2, 5, &["cells"])
 }
 
-/// Rows that differ less than single precision sees are different rows: which of them count does not depend on threads.
+/// Rows that differ by less than single precision are different rows: the choice of the rows that
+/// count does not depend on threads.
 #[test]
 fn rows_that_are_nearly_equal_count_by_their_own_hash() {
     let plan = people_plan(1, &["cells", "moments"]);
@@ -311,7 +313,8 @@ fn rows_that_are_nearly_equal_count_by_their_own_hash() {
     }
 }
 
-/// Two clusters in a corner of wide bounds, all in one cell of the first round: the second looks there.
+/// Two clusters in a corner of wide bounds, all in one cell of the first round: the second round
+/// places landmarks there.
 #[test]
 fn a_second_round_looks_where_the_first_saw_rows() {
     let corner = |n: usize| rows(2, n, 3).iter().map(|x| x + 50.0).collect::<Vec<f64>>();
@@ -346,7 +349,7 @@ fn an_estimate_is_no_sketch_of_rows() {
     assert!(nysketch::decoder::explain(&estimate, &model).unwrap().is_none());
     let model = fit(&exact, &FitParams::new(Task::Kmeans, 3)).unwrap();
     assert!(model.report.notes.iter().any(|n| n.contains("not private")));
-    // Nothing at all: no cell is above the noise.
+    // No rows at all: no cell is above the noise.
     let nothing = Release::of(&sketch(&plan, vec![]), budget, &[]).unwrap();
     assert!(nothing.signal() < 10.0);
 }

@@ -1,5 +1,5 @@
-//! Real data from the folder that the environment variable NYSKETCH_DATA names. Skipped with a message
-//! where it is not set; `cargo test --test real_data -- --nocapture` shows it.
+//! Tests on real data from the folder in the environment variable NYSKETCH_DATA. If it is not set,
+//! they are skipped with a message, which `cargo test --test real_data -- --nocapture` shows.
 
 mod common;
 
@@ -21,8 +21,8 @@ fn data(name: &str) -> Option<Vec<u8>> {
     bytes.ok()
 }
 
-/// MNIST's spectral features: on two bandwidths of the paper's size, halves merge to the whole and
-/// the sketch agrees with the rows.
+/// Spectral features of MNIST, at two bandwidths and the size of the paper: sketches of two parts
+/// merge to the sketch of the whole, which agrees with the rows.
 #[test]
 fn mnist_spectral() {
     let Some(bytes) = data("mnist_spectral.npy") else {

@@ -1,5 +1,5 @@
-//! The fuzz targets of plans, sketches and models on the stable toolchain: golden files and models, each damaged in
-//! many ways. More ways with `COPIES=1000000 cargo test -p nysketch --test seeds`.
+//! The fuzz targets of plans, sketches and models on the stable toolchain: golden files and models,
+//! each damaged in many ways. `COPIES=1000000 cargo test -p nysketch --test seeds` tries more.
 
 #[path = "../../../fuzz/fuzz_targets/damage.rs"]
 mod damage;
@@ -9,7 +9,7 @@ mod file;
 use nysketch::*;
 use std::sync::Arc;
 
-/// Damaged copies of every file, unless the environment asks for more.
+/// Number of damaged copies of every file, unless the environment sets another number.
 const COPIES: u64 = 2000;
 
 fn replay(seeds: &[Vec<u8>], target: fn(&[u8])) {

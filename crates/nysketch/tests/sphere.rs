@@ -1,4 +1,5 @@
-//! Vectors of length one: centres are vectors of length one too, as spherical k-means on all rows finds them.
+//! Unit vectors: centres are unit vectors too, and agree with those of spherical k-means on all
+//! rows.
 
 mod common;
 
@@ -12,7 +13,7 @@ const D: usize = 8;
 const K: usize = 6;
 const ROWS: usize = 20_000;
 
-/// Rows around K directions, of any length.
+/// Returns rows around K directions, of any length.
 fn vectors() -> Vec<f64> {
     let mut rows = Mixture::new(D, K, 2.0, 11).unwrap().rows(0, ROWS).values;
     for (i, row) in rows.chunks_exact_mut(D).enumerate() {
@@ -31,8 +32,9 @@ fn to_length_one(row: &[f64]) -> Vec<f64> {
     row.iter().map(|x| x / length).collect()
 }
 
-/// Spherical k-means as it is written down: each row goes to the centre of greatest cosine, each centre to the mean of its
-/// rows over its length. Returns the mean squared distance, which is 2 − 2 cos.
+/// Runs spherical k-means as defined: each row is assigned to the centre of largest cosine, and
+/// each centre is the normalised mean of its rows. Returns the mean squared distance, which is 2 −
+/// 2 cos.
 fn spherical(rows: &[f64], seed: u64) -> f64 {
     let rows: Vec<Vec<f64>> = rows.chunks_exact(D).map(to_length_one).collect();
     let start = |c: usize| rows[(seed as usize * 7919 + c * 2741) % rows.len()].clone();
@@ -69,7 +71,8 @@ fn centres_are_those_of_spherical_kmeans() {
     let rows = vectors();
     let best = (0..10).map(|seed| spherical(&rows, seed)).fold(f64::INFINITY, f64::min);
     let directions: Vec<f64> = rows.chunks_exact(D).flat_map(to_length_one).collect();
-    // A sketch without witnesses finishes on cells unfolded, one of kernel sums on landmarks.
+    // A sketch without retained rows refines centres on unfolded cells, one of kernel sums on
+    // landmarks.
     let plain = |p: PlanParams| p;
     let blind = |p: PlanParams| p.witnesses(0);
     for (change, decoder, limit) in [
@@ -80,7 +83,7 @@ fn centres_are_those_of_spherical_kmeans() {
         let sketch = sketch_of(&rows, change);
         let model = fit(&sketch, &FitParams::new(Task::Kmeans, K).decoder(decoder)).unwrap();
         for centre in centres(&model) {
-            // The frame's centre is taken off and put back.
+            // The centre of the frame is subtracted and added again.
             assert!((dot(centre, centre) - 1.0).abs() < 1e-12, "{centre:?}");
         }
         let mut risks = Risks::default();
@@ -90,7 +93,7 @@ fn centres_are_those_of_spherical_kmeans() {
     }
 }
 
-/// Medians lie on the sphere, too, and a range of k.
+/// Medians lie on the sphere, too, for a range of k.
 #[test]
 fn medians_and_curves() {
     let sketch = sketch_of(&vectors(), |p| p);
@@ -103,7 +106,8 @@ fn medians_and_curves() {
     }
 }
 
-/// Where the columns of a vector are scaled apart, lengths mean nothing, and centres are means.
+/// If the columns of a vector are scaled separately, lengths have no meaning, and centres are
+/// means.
 #[test]
 fn columns_scaled_apart_keep_their_means() {
     let sketch = sketch_of(&vectors(), |p| p.scale(Scale::Standard));

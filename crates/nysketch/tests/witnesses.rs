@@ -1,4 +1,4 @@
-//! Witness rows: which are drawn, what they change, and how sketches carry them.
+//! Retained rows: how they are drawn, their effects, and how sketches contain them.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn their_number_changes_nothing_else_of_a_plan() {
         others.witnesses = None;
         assert_eq!(others, *without);
     }
-    // Version 1, as before there were witnesses.
+    // Version 1, as for plans that never had retained rows.
     assert!(String::from_utf8_lossy(&without.to_bytes()).contains("\\\"format\\\":1"));
 }
 
@@ -45,7 +45,7 @@ fn they_are_rows_of_the_table_in_its_order() {
         plan.witness_rows().unwrap().rows().map(|z| plan.frame.widen(z)[0]).collect();
     assert!(rows.len() == 200 && rows.is_sorted_by(|a, b| a < b));
     assert!(rows.iter().all(|x| x.fract() == 0.0 && (0.0..3000.0).contains(x)));
-    // Uniform: the mean of 200 of them is 1500 ± 61; five standard errors.
+    // Uniform: the mean of 200 rows is 1500 ± 61; five standard errors.
     let mean = rows.iter().sum::<f64>() / 200.0;
     assert!((mean - 1500.0).abs() < 305.0, "{mean}");
     for threads in [2, 5] {

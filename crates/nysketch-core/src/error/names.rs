@@ -1,5 +1,5 @@
-//! Closed sets of choices by name: one table each, from which files, the command, Python and messages
-//! take their names.
+//! Closed sets of named choices: one table each, from which files, the command, Python and messages
+//! take the names.
 
 use crate::error::{Error, Result};
 
@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<T> {
-    /// The choice.
+    /// The value.
     pub value: T,
-    /// Its name in files, on the command line and in Python.
+    /// The name in files, on the command line and in Python.
     pub name: &'static str,
-    /// What it is, in a few words; empty where users do not choose it by name.
+    /// A short description; empty if users do not choose the value by name.
     pub about: &'static str,
 }
 
 impl<T> Choice<T> {
-    /// A line of a table.
+    /// Creates an entry of a table.
     pub const fn new(value: T, name: &'static str, about: &'static str) -> Self {
         Choice { value, name, about }
     }
@@ -38,12 +38,12 @@ impl<T> Choice<T> {
 /// # Ok::<(), nysketch_core::Error>(())
 /// ```
 pub trait Named: Copy + PartialEq + Send + Sync + 'static {
-    /// The parameter that takes it, in backquotes, for messages.
+    /// The parameter that takes the choice, in backquotes, for messages.
     const PARAMETER: &'static str;
-    /// The table.
+    /// The table of all choices.
     const TABLE: &'static [Choice<Self>];
 
-    /// The choice of a name.
+    /// Returns the choice with this name.
     fn from_name(name: &str) -> Result<Self> {
         let known = Self::TABLE.iter().find(|c| c.name == name);
         known.map(|c| c.value).ok_or_else(|| {
@@ -52,13 +52,13 @@ pub trait Named: Copy + PartialEq + Send + Sync + 'static {
         })
     }
 
-    /// What users choose from.
+    /// Returns the choices that users can select.
     fn choices() -> impl Iterator<Item = &'static Choice<Self>> {
         Self::TABLE.iter().filter(|c| !c.about.is_empty())
     }
 }
 
-/// The name of a choice.
+/// Returns the name of a choice.
 pub fn name_of<T: Named>(value: T) -> &'static str {
     T::TABLE.iter().find(|c| c.value == value).map_or("", |c| c.name)
 }

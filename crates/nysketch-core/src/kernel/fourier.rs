@@ -1,11 +1,11 @@
-//! Random Fourier features, eq. (5) with the factors it leaves out:
+//! Random Fourier features, eq. (5) with the factors that it omits:
 //!
 //! ```text
 //! Φ(x) = 1/√m′ [cos(Ωᵀx/σ), sin(Ωᵀx/σ)],   Ω_ij ~ N(0, 1) ,
 //! ```
 //!
-//! so that ⟨Φ(x), Φ(y)⟩ → κ(x, y) as m′ grows. The plan holds Ω without 1/σ: one draw serves every
-//! bandwidth. The pass sums cos and sin in units of 2⁻²³; 1/√m′ is applied when decoding.
+//! so that ⟨Φ(x), Φ(y)⟩ → κ(x, y) as m′ grows. The plan contains Ω without 1/σ, so one draw serves
+//! every bandwidth. The pass sums cos and sin in units of 2⁻²³; 1/√m′ is applied when decoding.
 
 use crate::kernel::exp2::{COS, ROUND, SIN, cos_sin_quarters};
 use crate::kernel::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
@@ -16,24 +16,25 @@ use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
 use rand_distr::{Distribution, StandardNormal};
 
-/// Angles beyond this many quarter turns have no digits left in f32.
+/// Angles beyond this many quarter turns have no fractional digits in single precision.
 const LARGEST_ANGLE: f32 = 4_194_304.0;
 
-/// How frequencies are drawn.
+/// The distribution of the frequencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FrequencyLaw {
-    /// Standard normal: the Gaussian kernel.
+    /// Standard normal, which gives the Gaussian kernel.
     #[default]
     Normal,
-    /// In uniform directions, of lengths with the density ∝ √(R² + R⁴/4) e^{−R²/2} (Keriven et al. 2017), where the
-    /// characteristic function of a Gaussian changes most with its mean and variance. Multiplied by √(d/2.3), so that they are
-    /// as long in the mean square as normal ones and σ² means the same.
+    /// Uniform directions, with lengths of density ∝ √(R² + R⁴/4) e^{−R²/2} (Keriven et al. 2017),
+    /// where the characteristic function of a Gaussian changes most with its mean and variance.
+    /// Lengths are multiplied by √(d/2.3), so that their mean square is that of normal frequencies
+    /// and σ² has the same meaning.
     Adapted,
 }
 
-/// E R² of adapted radii: with u = R²/2 + 2 their density is √u e^{−u} for u ≥ 2, so that
-/// E R² = 2 E u − 4 with E u = 3/2 + 2√2 e⁻²/Γ(3/2, 2).
+/// E R² of adapted radii: with u = R²/2 + 2 their density is √u e^{−u} for u ≥ 2, so that E R² = 2
+/// E u − 4 with E u = 3/2 + 2√2 e⁻²/Γ(3/2, 2).
 const ADAPTED_SQUARE: f64 = 2.303_916;
 
 /// Draws Ω: `count` frequencies in `dims` dimensions.
@@ -58,7 +59,8 @@ pub fn draw_frequencies(
     Points::new(dims, data)
 }
 
-/// √u e^{−u} is the density of half a sum of three squares of normal variables.
+/// Draws an adapted radius: √u e^{−u} is the density of half the sum of three squared normal
+/// variables.
 fn adapted_radius(rng: &mut impl rand::Rng) -> f64 {
     loop {
         let squares = (0..3).map(|_| {
@@ -72,7 +74,7 @@ fn adapted_radius(rng: &mut impl rand::Rng) -> f64 {
     }
 }
 
-/// Φ(x) in double precision: the slow and obvious version.
+/// Returns Φ(x) in double precision: the slow reference.
 pub fn features(frequencies: &Points, sigma2: f64, x: &[f64]) -> Vec<f64> {
     let norm = 1.0 / (frequencies.len() as f64).sqrt();
     let angles: Vec<f64> = frequencies
@@ -83,12 +85,12 @@ pub fn features(frequencies: &Points, sigma2: f64, x: &[f64]) -> Vec<f64> {
     cos.chain(angles.iter().map(|a| norm * a.sin())).collect()
 }
 
-/// `2/(πσ)`: from a phase to quarter turns.
+/// Returns `2/(πσ)`, which converts a phase to quarter turns.
 pub fn quarter_turns(sigma2: f64) -> f32 {
     (std::f64::consts::FRAC_2_PI / sigma2.sqrt()) as f32
 }
 
-/// `(cos, sin)` of a phase at one bandwidth in units of 2⁻²³: the definition of the pass.
+/// Returns `(cos, sin)` of a phase at one bandwidth in units of 2⁻²³: the definition for the pass.
 #[inline(always)]
 pub fn units(phase: f32, quarter_turns: f32) -> (i32, i32) {
     let angle = (phase * quarter_turns).clamp(-LARGEST_ANGLE, LARGEST_ANGLE);
@@ -97,7 +99,7 @@ pub fn units(phase: f32, quarter_turns: f32) -> (i32, i32) {
     ((c * one).round_ties_even() as i32, (s * one).round_ties_even() as i32)
 }
 
-/// The phase `Ω_jᵀ z` by fused multiply-adds in the order of the columns.
+/// Returns the phase `Ω_jᵀ z`, by fused multiply-adds in the order of the columns.
 pub fn phase(frequency: &[f32], z: &[f32]) -> f32 {
     frequency.iter().zip(z).fold(0.0, |sum, (w, x)| w.mul_add(*x, sum))
 }
@@ -108,7 +110,7 @@ pub struct FourierPass {
     instructions: Instructions,
     dims: usize,
     count: usize,
-    /// Filled up with frequencies of zero.
+    /// Padded with zero frequencies.
     packed: Vec<f32>,
     factors: Vec<f32>,
     /// `[rung][cos then sin][frequency, padded]`, sums of the last block.
@@ -133,7 +135,8 @@ impl FourierPass {
 
     /// Runs the pass over at most [`MAX_BLOCK`] rows (`rows × dims`, row-major).
     ///
-    /// `add(place, units)` receives the block's sums, places being `[rung][cos then sin][frequency]`.
+    /// Calls `add(place, units)` with the sums of the block, where places are
+    /// `[rung][cos then sin][frequency]`.
     pub fn block(&mut self, rows: &[f32], mut add: impl FnMut(usize, i32)) {
         let n = rows.len() / self.dims;
         assert!(n <= MAX_BLOCK && rows.len() == n * self.dims, "a block has whole rows");
@@ -178,13 +181,13 @@ impl WithSimd for FourierBlock<'_> {
 struct FourierTile<'a, S: Simd> {
     simd: S,
     factors: &'a [f32],
-    /// Vectors of all frequencies.
+    /// Returns the number of vectors for all frequencies.
     vectors: usize,
     sums: &'a mut [S::u32s],
 }
 
 impl<S: Simd> FourierTile<'_, S> {
-    /// All rows with one panel, which starts at this vector.
+    /// Processes all rows with the panel that starts at this vector.
     #[inline(always)]
     fn panel<const V: usize>(&mut self, rows: &PackedRows, panel: &[[S::f32s; V]], vector: usize) {
         for tile in rows.tiles() {
@@ -195,7 +198,8 @@ impl<S: Simd> FourierTile<'_, S> {
         }
     }
 
-    /// Cosines and sines of a tile at every rung, in fixed point, summed over its rows.
+    /// Computes cosines and sines of a tile at every bandwidth, in fixed point, summed over its
+    /// rows.
     #[inline(always)]
     fn add<const R: usize, const V: usize>(&mut self, phases: &[[S::f32s; V]; R], vector: usize) {
         let simd = self.simd;
@@ -216,7 +220,7 @@ impl<S: Simd> FourierTile<'_, S> {
     }
 }
 
-/// `Ω_jᵀ z` of R rows with V vectors of frequencies; see [`phase`].
+/// Computes `Ω_jᵀ z` of R rows with V vectors of frequencies; see [`phase`].
 #[inline(always)]
 fn phases<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -235,7 +239,7 @@ fn phases<S: Simd, const R: usize, const V: usize>(
     sum
 }
 
-/// See [`units`] and [`cos_sin_quarters`].
+/// Vectorised version of [`units`] and [`cos_sin_quarters`].
 #[inline(always)]
 fn cos_sin_units<S: Simd>(simd: S, phase: S::f32s, quarter_turns: f32) -> [S::u32s; 2] {
     let largest = simd.splat_f32s(LARGEST_ANGLE);
@@ -261,7 +265,8 @@ fn cos_sin_units<S: Simd>(simd: S, phase: S::f32s, quarter_turns: f32) -> [S::u3
     [signed_units(simd, c, simd.add_u32s(quarter, one)), signed_units(simd, s, quarter)]
 }
 
-/// A value within ±1 in units of 2⁻²³, with its sign turned where this quarter has its second bit set.
+/// Converts a value within ±1 to units of 2⁻²³, with its sign flipped if the second bit of the
+/// quarter is set.
 #[inline(always)]
 fn signed_units<S: Simd>(simd: S, value: S::f32s, quarter: S::u32s) -> S::u32s {
     let size = simd.add_f32s(simd.abs_f32s(value), simd.splat_f32s(1.0));
@@ -291,8 +296,9 @@ mod tests {
         assert!((dot - Kernel::Gaussian.at(sigma2).value(&x, &y)).abs() < 0.02);
     }
 
-    /// Moments by quadrature of the density and of what is drawn. Squares of length 7 on average have a standard deviation
-    /// of 5, so that means of 50,000 are within 0.1, and their deviations about as near; normal ones would have 3.7.
+    /// Compares moments by quadrature of the density with those of the draws. Squared lengths with
+    /// mean 7 have a standard deviation of 5, so means of 50,000 are within 0.1, and their
+    /// deviations about as close; normal frequencies would have a deviation of 3.7.
     #[test]
     fn adapted_lengths_have_their_density() {
         let density = |r: f64| (r * r + 0.25 * r.powi(4)).sqrt() * (-0.5 * r * r).exp();

@@ -2,35 +2,35 @@
 //!
 //! With `K_m = V Λ Vᵀ` cut off at a share of the largest eigenvalue, `W = Λ_r^{-1/2} V_rᵀ` is
 //! `K_m^{-1/2}` up to a rotation, so `Φ_m = W k(x)` has r numbers with the same inner products.
-//! Departure from the paper: the mean is linear, so W is applied once to the mean of k, not to each
-//! row: O(md) per row in place of O(m² + md).
+//! Departure from the paper: the mean is linear, so W is applied once to the mean of k instead of
+//! to each row, which costs O(md) per row instead of O(m² + md).
 
 use crate::error::Result;
 use crate::kernel::ScaledKernel;
 use crate::numeric::linalg::{Matrix, dot, symmetric_eigen};
 use crate::numeric::points::Points;
 
-/// Eigenvalues below this share of the largest are left out. Landmarks that (nearly) repeat each
-/// other make K_m singular; this is where the information ends.
+/// Eigenvalues below this share of the largest are dropped: landmarks that (nearly) coincide make
+/// K_m singular, and smaller eigenvalues are rounding errors.
 pub const CUTOFF: f64 = 1e-12;
 
-/// Eigenvalues of K_m below this share of the largest are not trusted when decoding: kernel sums are
-/// kept to 2⁻²³, and K_m^{-1/2} amplifies their error by 1/√cut-off.
+/// Eigenvalues of K_m below this share of the largest are ignored when decoding: kernel sums have a
+/// resolution of 2⁻²³, and K_m^{-1/2} amplifies their error by 1/√cut-off.
 pub const DECODING_CUTOFF: f64 = 1e-9;
 
-/// The map for one bandwidth.
+/// The Nyström map of one bandwidth.
 #[derive(Debug, Clone)]
 pub struct NystromMap {
     kernel: ScaledKernel,
     landmarks: Points,
-    /// Eigenvalues of K_m, largest first, all of them.
+    /// All eigenvalues of K_m, largest first.
     pub eigenvalues: Vec<f64>,
     /// `W`, r × m.
     pub whitening: Matrix,
 }
 
 impl NystromMap {
-    /// Decomposes K_m; `cutoff` is a share of the largest eigenvalue, by default [`CUTOFF`].
+    /// Decomposes K_m; `cutoff` is a share of the largest eigenvalue, usually [`CUTOFF`].
     pub fn new(landmarks: &Points, kernel: ScaledKernel, cutoff: f64) -> Result<Self> {
         let m = landmarks.len();
         let eigen = symmetric_eigen(&kernel.gram(landmarks))?;
@@ -46,17 +46,17 @@ impl NystromMap {
         })
     }
 
-    /// r: the number of eigenvalues above the cut-off.
+    /// Returns r, the number of eigenvalues above the cut-off.
     pub fn rank(&self) -> usize {
         self.whitening.nrows()
     }
 
-    /// Largest eigenvalue over the smallest one kept.
+    /// Returns the largest eigenvalue divided by the smallest one above the cut-off.
     pub fn condition(&self) -> f64 {
         self.eigenvalues[0] / self.eigenvalues[self.rank() - 1]
     }
 
-    /// `K_m⁺ = WᵀW` and its rank, without eigenvalues below this share of the largest.
+    /// Returns `K_m⁺ = WᵀW` and its rank, without eigenvalues below this share of the largest.
     pub fn inverse(&self, cutoff: f64) -> (Matrix, usize) {
         let least = cutoff * self.eigenvalues[0];
         let rank = self.eigenvalues.iter().take_while(|v| **v > least).count().min(self.rank());
@@ -64,7 +64,8 @@ impl NystromMap {
         (kept.gram(), rank)
     }
 
-    /// `‖W k‖²` of a vector of (mean) kernel values, without eigenvalues below this share of the largest.
+    /// Returns `‖W k‖²` of a vector of (mean) kernel values, without eigenvalues below this share
+    /// of the largest.
     pub fn squared_norm(&self, kernel_vector: &[f64], cutoff: f64) -> f64 {
         let least = cutoff * self.eigenvalues[0];
         let rank = self.eigenvalues.iter().take_while(|v| **v > least).count();
@@ -73,12 +74,12 @@ impl NystromMap {
         dot(kept, kept)
     }
 
-    /// `k(x) = [κ(x̃_1, x) … κ(x̃_m, x)]`, `x` in the plan's coordinates.
+    /// Returns `k(x) = [κ(x̃_1, x) … κ(x̃_m, x)]`, with `x` in the plan's coordinates.
     pub fn kernel_vector(&self, x: &[f64]) -> Vec<f64> {
         self.kernel.against(x, &self.landmarks)
     }
 
-    /// `Φ_m(x)`.
+    /// Returns `Φ_m(x)`.
     pub fn features(&self, x: &[f64]) -> Vec<f64> {
         self.whitening.times(&self.kernel_vector(x))
     }
@@ -98,8 +99,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         /// Lemma 3.1: Φ_m reproduces κ on the landmarks, and its inner products are those of the
-        /// projections: ⟨P_mΦ(x), P_mΦ(y)⟩ = k(x)ᵀ K_m⁻¹ k(y). The eigenvalues of these landmarks
-        /// are above 1e-6, so errors of 1e-16 are amplified to 1e-10 at most.
+        /// projections: ⟨P_mΦ(x), P_mΦ(y)⟩ = k(x)ᵀ K_m⁻¹ k(y). The eigenvalues are above 1e-6 here,
+        /// so errors of 1e-16 are amplified to at most 1e-10.
         #[test]
         fn lemma_3_1(seed in any::<u64>(), m in 2usize..12, sigma2 in 0.2..1.0f64) {
             let mut state = seed;
@@ -107,7 +108,7 @@ mod tests {
                 state = crate::rows::sample::mix(state);
                 ((state >> 11) as f64 * 2.0f64.powi(-53) - 0.5) * scale
             };
-            // A jittered row of points 2 apart: well conditioned.
+            // A jittered row of points at distances of 2 is well conditioned.
             let data = (0..m).flat_map(|i| [(2 * i) as f32 + next(0.5) as f32, next(1.0) as f32]).collect();
             let landmarks = Points::new(2, data);
             let map = NystromMap::new(&landmarks, Kernel::Gaussian.at(sigma2), CUTOFF).unwrap();
@@ -132,7 +133,7 @@ mod tests {
             let q = Cholesky::new(&k).unwrap().inverse_quadratic_forms(columns);
             let projected = (q[2] - q[0] - q[1]) / 2.0;
             prop_assert!((dot(&map.features(&x), &map.features(&y)) - projected).abs() < 1e-10);
-            // A projection is never longer than what it projects.
+            // A projection is never longer than the original.
             prop_assert!(q[0] <= 1.0 + 1e-10);
         }
     }

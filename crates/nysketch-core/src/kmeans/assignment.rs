@@ -1,60 +1,63 @@
-//! The centre of every point while centres move, with bounds that tell most points that theirs is still the nearest.
+//! The centre of every point while centres move, with bounds that skip most points whose nearest
+//! centre cannot have changed.
 //!
-//! Of a point is known how far its own centre is, u, and how far all others are at least, l. When centres have moved, u is
-//! taken anew, and the own centre is still the nearest in each of these cases, which cost more and more:
+//! For each point the distance u to its own centre and a lower bound l on the distance to all
+//! others are known. When centres have moved, u is recomputed, and the own centre is still the
+//! nearest in the following cases, in order of increasing cost:
 //!
 //! 1. u ≤ l − δ, where δ is the longest of all moves (Hamerly 2010);
-//! 2. u ≤ min(l − δ', v), where δ' is the longest move but for the one centre in ten that moved most, and v the distance of
-//!    the nearest of these, which are looked at;
-//! 3. all centres are looked at.
+//! 2. u ≤ min(l − δ', v), where v is the distance to the nearest of the tenth of the centres that
+//!    moved most, which are evaluated, and δ' is the longest move of the others;
+//! 3. all centres are evaluated.
 //!
-//! The second case is for many centres, a few of which always move far. Bounds are widened by what single precision rounds, and
-//! rounded down whenever they change, so that they exclude nothing that a look at all centres would find.
+//! The second case serves searches with many centres, a few of which always move far. Bounds are
+//! widened by the rounding error of single precision and rounded down whenever they change, so that
+//! they exclude no centre that an evaluation of all centres would find.
 
 use super::narrow::Narrowed;
 use crate::numeric::parallel::in_parallel;
 use crate::numeric::simd::{Instructions, Work};
 
-/// A point changes its centre only for one that is nearer by this share of the squared distance: mostly more than rounding
-/// can feign.
+/// A point changes its centre only if another is nearer by this share of the squared distance,
+/// which exceeds most rounding errors.
 const NEARER: f32 = 1e-6;
-/// One centre in so many is looked at where the first bound does not do.
+/// One in this many centres is evaluated if the first bound does not decide.
 const FASTEST: usize = 10;
-/// One point in so many must be told by that look, or it does not pay.
+/// That evaluation pays if it decides at least one in this many points.
 const TOLD: usize = 5;
-/// Rounds after which a look that did not pay is tried again.
+/// Number of rounds after which an evaluation that did not pay is tried again.
 const PATIENCE: usize = 4;
-/// Points that a thread takes at once.
+/// Number of points that a thread processes at once.
 const CHUNK: usize = 1 << 14;
 
 /// The centre of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Own {
-    /// Which it is; none before the first round.
+    /// Index of the centre; `u32::MAX` before the first round.
     pub centre: u32,
     /// The squared distance to it.
     pub d2: f32,
-    /// How far all others are at least; not squared.
+    /// A lower bound on the distance to all other centres; not squared.
     others: f32,
 }
 
-/// The centre of every point.
+/// The centres of all points.
 #[derive(Debug)]
 pub(super) struct Assignment<'a> {
     points: &'a Narrowed,
     places: Vec<Vec<f32>>,
     own: Vec<Own>,
-    /// How far each centre has moved since the last round.
+    /// Distance that each centre has moved since the last round.
     moves: Vec<f32>,
-    /// More than one by what rounding may change in a distance.
+    /// Factor above one that covers the rounding error of a distance.
     slack: f32,
     threads: usize,
-    /// Rounds since a look at the fastest centres last paid.
+    /// Number of rounds since evaluating the fastest centres last paid.
     idle: usize,
 }
 
 impl<'a> Assignment<'a> {
-    /// Nothing is known yet: the first round looks at all centres.
+    /// Creates an assignment without bounds: the first round evaluates all centres.
     pub fn new(points: &'a Narrowed, centres: &[Vec<f64>], threads: usize) -> Self {
         let (dims, len) = points.size();
         Assignment {
@@ -68,12 +71,12 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// The centres of the points as of the last round.
+    /// Returns the centres of the points as of the last round.
     pub fn own(&self) -> &[Own] {
         &self.own
     }
 
-    /// Moves a centre; once between two rounds.
+    /// Moves a centre; at most once between two rounds.
     pub fn place(&mut self, centre: usize, at: &[f64]) {
         let place = self.points.place(at);
         let squares = place.iter().zip(&self.places[centre]).map(|(a, b)| (a - b) * (a - b));
@@ -81,7 +84,7 @@ impl<'a> Assignment<'a> {
         self.places[centre] = place;
     }
 
-    /// Finds the centres of all points again.
+    /// Updates the centres of all points.
     pub fn round(&mut self) {
         let mut order: Vec<u32> = (0..self.places.len() as u32).collect();
         order.retain(|c| self.moves[*c as usize] > 0.0);
@@ -114,7 +117,8 @@ impl<'a> Assignment<'a> {
         self.moves.fill(0.0);
     }
 
-    /// Takes distances from centres that moved anew; returns the points that the first bound does not tell.
+    /// Recomputes distances to centres that moved, and returns the points that the first bound
+    /// leaves undecided.
     fn unsettled(&mut self, most: f32) -> Vec<u32> {
         let (points, places, moves) = (self.points, &self.places[..], &self.moves[..]);
         let slack = self.slack;
@@ -129,7 +133,8 @@ impl<'a> Assignment<'a> {
         in_parallel(self.threads, chunks, some).concat()
     }
 
-    /// Looks at the centres that moved most; returns the points that this and the second bound do not tell.
+    /// Evaluates the centres that moved most, and returns the points that the second bound leaves
+    /// undecided.
     fn untold(&mut self, doubtful: Vec<u32>, fastest: &[u32], rest: f32) -> Vec<u32> {
         let places: Vec<_> = fastest.iter().map(|c| self.places[*c as usize].clone()).collect();
         let found = self.points.nearest_two(&doubtful, &places, self.threads);
@@ -148,13 +153,13 @@ impl<'a> Assignment<'a> {
     }
 }
 
-/// Which of some points the first bound does not tell.
+/// Finds the points that the first bound leaves undecided.
 struct FirstBound<'a> {
     points: &'a Narrowed,
     places: &'a [Vec<f32>],
     moves: &'a [f32],
     own: &'a mut [Own],
-    /// The number of the first of them.
+    /// Index of the first point.
     first: usize,
     most: f32,
     slack: f32,
@@ -186,8 +191,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
-        /// Centres that move by little and by much, all or some of them, a few far: after every round each point has
-        /// a nearest centre, with the distance that a look at all of them gives.
+        /// Centres move by small and large distances, all at once or only some, and a few move far.
+        /// After every round each point has a nearest centre, with the distance that an evaluation
+        /// of all centres gives.
         #[test]
         fn bounds_exclude_nothing_that_is_nearer(
             d in 1usize..6,

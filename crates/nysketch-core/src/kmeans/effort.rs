@@ -1,22 +1,22 @@
-//! How hard centres are looked for.
+//! The effort of a search for centres.
 
-/// How hard to try.
+/// The effort of a search for centres.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Starts.
+    /// Number of starts.
     pub restarts: usize,
-    /// Lloyd's iterations of each.
+    /// Maximum number of Lloyd's iterations per start.
     pub iterations: usize,
-    /// Rounds of exchanges of each at most, k points in each round.
+    /// Maximum number of rounds of exchanges per start; each round tries about k points.
     pub exchanges: usize,
-    /// Iterations end where the cost falls by less than this share of it.
+    /// Iterations end when the cost decreases by less than this share.
     pub tolerance: f64,
-    /// Threads; they do not show in the result.
+    /// Number of threads; the result does not depend on it.
     pub threads: usize,
 }
 
 impl Effort {
-    /// So many starts and iterations of Lloyd's until nothing moves, and no exchanges.
+    /// Creates an effort of this many starts and iterations to convergence, without exchanges.
     pub const fn new(restarts: usize, iterations: usize) -> Self {
         Effort { restarts, iterations, exchanges: 0, tolerance: 0.0, threads: 1 }
     }

@@ -1,11 +1,11 @@
-//! Lloyd's iterations, which compute only what has changed: centres of points that changed theirs, and points that
-//! [bounds](super::assignment) do not tell that nothing changed for them.
+//! Lloyd's iterations. They recompute only centres whose points have changed, and only points whose
+//! nearest centre the [bounds](super::assignment) leave undecided.
 
 use super::assignment::{Assignment, Own};
 use super::effort::Effort;
 use super::points::{Loss, WeightedPoints};
 
-/// Iterations from given centres, until nothing changes; returns how many were made.
+/// Iterates from given centres until convergence and returns the number of iterations.
 pub(super) fn iterate(
     points: &WeightedPoints,
     centres: &mut [Vec<f64>],
@@ -30,7 +30,7 @@ pub(super) fn iterate(
             }
         }
         let before = std::mem::replace(&mut cost, cost_of(points, own, loss));
-        // Where nothing is gained, rounding moves points to and fro.
+        // If the cost does not decrease, rounding moves points back and forth.
         let little = before - cost <= effort.tolerance * cost;
         let mut moved = false;
         let best = points.best_centres(|i| own[i].centre as usize, &unsettled, centres, loss);
@@ -40,7 +40,7 @@ pub(super) fn iterate(
             let size: f64 = next.iter().map(|a| a * a).sum();
             unsettled[c] = shift > 1e-20 * size;
             if unsettled[c] {
-                // Means settle at once, medians step by step.
+                // A mean is final for its points; a median converges step by step.
                 unsettled[c] = loss == Loss::Distance;
                 moved = true;
                 assignment.place(c, &next);

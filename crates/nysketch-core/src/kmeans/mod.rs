@@ -1,9 +1,11 @@
-//! k-means and k-medians on weighted points: cell means with their counts, witness rows, or landmarks with calibrated
-//! weights stand for the rows.
+//! k-means and k-medians on weighted points: centres θ that minimise `Σ_i w_i min_j ‖x_i − θ_j‖²`,
+//! or the same sum of distances. The points represent the rows: cell means with their counts,
+//! retained rows, or landmarks with calibrated weights.
 //!
-//! Centres start by greedy k-means++ (`seed`), move by Lloyd's iterations (`lloyd`, with the bounds of `assignment`), and are exchanged for points far
-//! from all of them where that pays (`swap`). Distances are taken in single precision through the tiles of the pass
-//! (`narrow`); means and risks in double.
+//! Centres start by greedy k-means++ (`seed`), move by Lloyd's iterations (`lloyd`, with the bounds
+//! of `assignment`), and are exchanged for distant points if that lowers the risk (`swap`).
+//! Distances are computed in single precision through the tiles of the pass (`narrow`); means and
+//! risks in double precision.
 
 mod assignment;
 mod effort;

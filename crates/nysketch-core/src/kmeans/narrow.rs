@@ -1,8 +1,10 @@
-//! Points in single precision: their nearest centres through the tiles of the pass, and their distances from one place.
+//! Points in single precision: their nearest centres through the tiles of the pass, and their
+//! distances from one place.
 //!
-//! Points are moved by the medians of their columns, so that one of them far away takes no digits from the others, and
-//! brought into a unit that keeps squares within the range of singles. A distance is the same bits however it is
-//! computed: differences, then one multiply-add per column, in the order of the columns.
+//! The medians of the columns are subtracted, so that an outlier does not cost the other points
+//! precision, and the unit is chosen so that squares stay within the range of single precision. A
+//! distance has the same bits however it is computed: differences, then one multiply-add per
+//! column, in the order of the columns.
 
 use crate::kernel::pack::MAX_BLOCK;
 use crate::kernel::panels::Panels;
@@ -13,15 +15,17 @@ use crate::numeric::points::Points;
 use crate::numeric::simd::{Instructions, Work};
 use std::sync::{Arc, OnceLock};
 
-/// Points that a thread takes at once, at least and at most.
+/// Minimum and maximum number of points that a thread processes at once.
 const CHUNKS: (usize, usize) = (8 * MAX_BLOCK, 64 * MAX_BLOCK);
-/// Differences from which on threads pay.
+/// Number of differences above which several threads are faster.
 const THREADS_PAY: usize = 1 << 23;
-/// Points that a median is taken of at most.
+/// Maximum number of points of which a median is computed.
 const MIDDLE: usize = 1000;
-/// Points whose distances from one place are worked on together: they stay in the nearest cache.
+/// Number of points whose distances from one place are computed together: they fit the first-level
+/// cache.
 const TOGETHER: usize = 1 << 10;
-/// How much farther than the nearest centre others are looked for, in squares.
+/// Factor of the squared distance to the nearest centre within which a second nearest is searched
+/// for.
 const FARTHER: f32 = 1.5;
 
 /// Points laid out for distances.
@@ -31,14 +35,15 @@ pub struct Narrowed {
     len: usize,
     origin: Vec<f64>,
     unit: f64,
-    /// Row-major, and the same by column where one place is looked at from all of them.
+    /// Points row by row, and by column, which is made when distances from one place are first
+    /// needed.
     rows: Vec<f32>,
     columns: OnceLock<Vec<f32>>,
-    /// By column, what share of a number is known, where distances count it by that.
+    /// By column, the share of a value that is known, if distances are weighted by it.
     known: Vec<f32>,
 }
 
-/// All centres matter for the second nearest.
+/// Finds the second nearest of all centres.
 struct Everything;
 
 impl Reach for Everything {
@@ -49,7 +54,7 @@ impl Reach for Everything {
     }
 }
 
-/// Centres somewhat farther than the nearest matter.
+/// Finds the second nearest among centres somewhat farther than the nearest.
 struct Farther;
 
 impl Reach for Farther {
@@ -65,14 +70,14 @@ impl Reach for Farther {
 pub struct Near {
     /// The centre.
     pub centre: u32,
-    /// The squared distance to it, and to the second nearest where that was asked for.
+    /// The squared distance to it, and to the second nearest if that was requested.
     pub first: f32,
     /// The squared distance to the second nearest.
     pub second: f32,
 }
 
 impl Narrowed {
-    /// Lays out row-major points; `known` is empty or has a share for each number.
+    /// Lays out row-major points; `known` is empty or contains a share for each value.
     pub fn new(dims: usize, points: &[f64], known: &[f64]) -> Self {
         let origin = medians(dims, points);
         let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o).abs()).fold(0.0, f64::max);
@@ -83,7 +88,8 @@ impl Narrowed {
         all.known_in_part(known)
     }
 
-    /// No points yet, but room for some whose columns are about `farthest` from an origin at most.
+    /// Creates an empty layout for points whose columns are at most about `farthest` from an
+    /// origin.
     pub fn around(origin: Vec<f64>, farthest: f64) -> Self {
         let dims = origin.len();
         let radius = farthest * (dims as f64).sqrt();
@@ -102,12 +108,13 @@ impl Narrowed {
         self.len += 1;
     }
 
-    /// Takes memory for so many more points.
+    /// Reserves memory for `points` more points.
     pub fn reserve(&mut self, points: usize) {
         self.rows.reserve_exact(points * self.dims);
     }
 
-    /// The same where distances count numbers by what share of them is known; all count where that is empty.
+    /// Weights each value in distances by the share of it that is known; empty weights all values
+    /// equally.
     #[must_use]
     pub fn known_in_part(mut self, known: &[f64]) -> Self {
         self.known = vec![0.0; known.len()];
@@ -117,12 +124,12 @@ impl Narrowed {
         self
     }
 
-    /// Number of dimensions, and of points.
+    /// Returns the numbers of dimensions and of points.
     pub fn size(&self) -> (usize, usize) {
         (self.dims, self.len)
     }
 
-    /// A point as it was, but for rounding to singles.
+    /// Returns a point in its original coordinates, up to rounding to single precision.
     pub fn wide(&self, i: usize) -> impl Iterator<Item = f64> {
         let back = 1.0 / self.unit;
         self.row(i).iter().zip(&self.origin).map(move |(x, o)| o + back * f64::from(*x))
@@ -134,13 +141,13 @@ impl Narrowed {
         self.columns.get_or_init(|| (0..n * d).map(value).collect())
     }
 
-    /// A place in the coordinates of the points.
+    /// Converts a place to the coordinates of the points.
     pub fn place(&self, x: &[f64]) -> Vec<f32> {
         let columns = x.iter().zip(&self.origin);
         columns.map(|(x, o)| ((x - o) * self.unit) as f32).collect()
     }
 
-    /// The same of some centres.
+    /// Converts centres to the coordinates of the points.
     pub fn places(&self, centres: &[Vec<f64>]) -> Vec<Vec<f32>> {
         centres.iter().map(|c| self.place(c)).collect()
     }
@@ -151,7 +158,7 @@ impl Narrowed {
         &self.rows[i * self.dims..(i + 1) * self.dims]
     }
 
-    /// Squared distances of all points from one place.
+    /// Computes the squared distances of all points from one place.
     pub fn from(&self, place: &[f32], out: &mut Vec<f32>) {
         out.clear();
         out.resize(self.len, 0.0);
@@ -159,7 +166,7 @@ impl Narrowed {
         Instructions::best().run(FromPlace { columns, known, place, out });
     }
 
-    /// The squared distance of a point from one place.
+    /// Returns the squared distance of a point from one place.
     #[inline(always)]
     fn distance(&self, i: usize, place: &[f32]) -> f32 {
         let mut sum = 0.0f32;
@@ -170,15 +177,16 @@ impl Narrowed {
         sum
     }
 
-    /// The nearest of some centres for some of the points, in their order, whatever the number of threads; the distance of the
-    /// second nearest is that of the reach where it is farther.
+    /// Finds the nearest of some centres for some of the points, in their order; the result does
+    /// not depend on the number of threads. If the second nearest is beyond the search range, its
+    /// distance is that of the range.
     pub fn nearest_and_reach(
         &self,
         points: &[u32],
         centres: &[Vec<f32>],
         threads: usize,
     ) -> Vec<Near> {
-        // Few points are sooner compared than panels made.
+        // With few points, comparing them costs less than making panels.
         let pays = points.len() >= centres.len();
         let panels = |centres: &Points| {
             pays.then(|| PanelsOnce::default().of(centres, Instructions::best())).flatten()
@@ -189,7 +197,7 @@ impl Narrowed {
         self.search(points, centres, threads, panels, find)
     }
 
-    /// The same, without any second nearest.
+    /// Finds the nearest of some centres for some of the points, without a second nearest.
     pub fn nearest(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
         let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
         let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
@@ -199,7 +207,8 @@ impl Narrowed {
         self.search(points, centres, threads, panels, find)
     }
 
-    /// The same with the distance of the second nearest, however far.
+    /// Finds the nearest of some centres for some of the points, with the distance of the second
+    /// nearest at any distance.
     pub fn nearest_two(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
         let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
             search.block_two(rows, &Everything, nearest);
@@ -248,13 +257,13 @@ impl Narrowed {
         in_parallel(threads, points.chunks(chunk).collect(), some).concat()
     }
 
-    /// The two nearest of some centres for all points.
+    /// Finds the two nearest of some centres for all points.
     pub fn all_nearest_two(&self, centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
         let all: Vec<u32> = (0..self.len as u32).collect();
         self.nearest_two(&all, centres, threads)
     }
 
-    /// The same where distances count what is known, centre by centre.
+    /// Finds the two nearest centres if distances are weighted by known shares, centre by centre.
     fn nearest_known(&self, points: &[u32], centres: &[Vec<f32>]) -> Vec<Near> {
         let none = Near { centre: 0, first: f32::INFINITY, second: f32::INFINITY };
         let (mut found, mut all) = (vec![none; points.len()], Vec::new());
@@ -267,7 +276,7 @@ impl Narrowed {
         found
     }
 
-    /// The squared distance of a point from one place, as all others are taken.
+    /// Returns the squared distance of a point from one place, weighted like all others.
     #[inline(always)]
     pub fn own(&self, i: usize, place: &[f32]) -> f32 {
         if self.known.is_empty() {
@@ -283,12 +292,12 @@ impl Narrowed {
     }
 }
 
-/// The median of each column of row-major points.
+/// Returns the median of each column of row-major points.
 pub fn medians(dims: usize, points: &[f64]) -> Vec<f64> {
     (0..dims).map(|k| median(points, dims, k)).collect()
 }
 
-/// The median of a column, of a thousand points where there are more.
+/// Returns the median of a column, of about a thousand points if there are more.
 fn median(points: &[f64], dims: usize, column: usize) -> f64 {
     let step = (points.len() / dims).div_ceil(MIDDLE).max(1);
     let mut values: Vec<f64> = points.iter().skip(column).step_by(step * dims).copied().collect();
@@ -297,7 +306,8 @@ fn median(points: &[f64], dims: usize, column: usize) -> f64 {
 }
 
 impl Near {
-    /// Sees another centre, which comes after those seen so far.
+    /// Updates the nearest and second nearest with another centre; centres must be visited in
+    /// order.
     pub fn look(&mut self, centre: u32, d2: f32) {
         if d2 < self.first {
             *self = Near { centre, first: d2, second: self.first };
@@ -349,7 +359,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Through the tiles, from one place and pair by pair: the same bits, however many threads.
+        /// The tiles, distances from one place and single pairs give the same bits, with any number
+        /// of threads.
         #[test]
         fn all_ways_give_the_same_distances(
             d in 1usize..12,

@@ -1,4 +1,4 @@
-//! Weighted points, and what centres cost on them.
+//! Weighted points, and the cost of centres on them.
 
 use super::narrow::{Narrowed, Near};
 use crate::kernel::squared_distance;
@@ -7,29 +7,31 @@ use crate::plan::sphere::Spheres;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// Weighted points, in double precision or in single.
+/// Weighted points, in double or single precision.
 #[derive(Debug, Clone)]
 pub struct WeightedPoints {
     dims: usize,
-    /// Row-major; empty where the narrowed ones are all there is.
+    /// Row-major; empty if the points exist in single precision only.
     points: Vec<f64>,
     weights: Vec<f64>,
-    /// What share of each number of a point is known, as points; empty where all are.
+    /// The share of each value of a point that is known, in the layout of `points`; empty if all
+    /// values are known.
     known: Vec<f64>,
-    /// Whether distances count a number by that share. Means always do.
+    /// Whether distances weight each value by that share. Means always do.
     near_by_known: bool,
-    /// What centres lie on.
+    /// The spheres on which centres lie.
     spheres: Spheres,
     narrowed: OnceLock<Narrowed>,
 }
 
 impl WeightedPoints {
-    /// Row-major points with one weight each; points of weight zero are left out.
+    /// Creates points from row-major coordinates and one weight each; points of weight zero are
+    /// dropped.
     pub fn new(dims: usize, points: &[f64], weights: &[f64]) -> Self {
         Self::known_in_part(dims, points, weights, &[], false)
     }
 
-    /// The same, with what share of each number is known, where that is not all.
+    /// Creates points of which only a share of each value is known.
     pub fn known_in_part(
         dims: usize,
         points: &[f64],
@@ -49,7 +51,7 @@ impl WeightedPoints {
         Self::owned(dims, kept, there, shares, near_by_known)
     }
 
-    /// The same from what is at hand; all weights are positive.
+    /// Creates points from owned vectors; all weights must be positive.
     pub(crate) fn owned(
         dims: usize,
         points: Vec<f64>,
@@ -62,13 +64,13 @@ impl WeightedPoints {
         WeightedPoints { dims, points, weights, known, near_by_known, spheres, narrowed }
     }
 
-    /// The same, with centres on some spheres.
+    /// Requires centres to lie on some spheres.
     #[must_use]
     pub fn on(self, spheres: Spheres) -> Self {
         WeightedPoints { spheres, ..self }
     }
 
-    /// Points in single precision, which take half the memory.
+    /// Creates points in single precision, which take half the memory.
     pub fn narrow(
         narrowed: Narrowed,
         weights: Vec<f64>,
@@ -83,18 +85,19 @@ impl WeightedPoints {
         WeightedPoints { dims, points, weights, known, near_by_known, spheres, narrowed }
     }
 
-    /// Row-major rows of equal weight.
+    /// Creates points of equal weight from row-major rows.
     pub fn of_rows(dims: usize, rows: &[f64]) -> Self {
         WeightedPoints::new(dims, rows, &vec![1.0; rows.len() / dims])
     }
 
-    /// Points of equal weight.
+    /// Creates points of equal weight.
     pub fn of_points(points: &Points) -> Self {
         let data: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
         WeightedPoints::of_rows(points.dims(), &data)
     }
 
-    /// The points without one in so many of them, and these; all must be known in full.
+    /// Splits the points into all but those of one fold, and those of the fold; all values must be
+    /// known.
     pub fn without(&self, fold: usize, folds: usize) -> (Self, Self) {
         let of = |inside: bool| {
             let chosen = || (0..self.len()).filter(|i| (i % folds == fold) == inside);
@@ -105,33 +108,33 @@ impl WeightedPoints {
         (of(false), of(true))
     }
 
-    /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
+    /// Returns `(Σw)²/Σw²`, the number of points of equal weight with the same information.
     pub fn effective(&self) -> f64 {
         let squares: f64 = self.weights.iter().map(|w| w * w).sum();
         self.mass().powi(2) / squares.max(f64::MIN_POSITIVE)
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn len(&self) -> usize {
         self.weights.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.weights.is_empty()
     }
 
-    /// The points with their weights.
+    /// Iterates over the points and their weights.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, [f64]>, f64)> {
         self.weights.iter().enumerate().map(|(i, w)| (self.point(i), *w))
     }
 
-    /// A point.
+    /// Returns point `i`.
     pub(super) fn point(&self, i: usize) -> Cow<'_, [f64]> {
         match self.wide(i) {
             Some(x) => Cow::Borrowed(x),
@@ -139,23 +142,23 @@ impl WeightedPoints {
         }
     }
 
-    /// A point, where there are doubles.
+    /// Returns point `i` if the points are in double precision.
     fn wide(&self, i: usize) -> Option<&[f64]> {
         self.points.get(i * self.dims..(i + 1) * self.dims)
     }
 
-    /// The weight of each point.
+    /// Returns the weight of each point.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// The points laid out for distances.
+    /// Returns the points laid out for distances.
     pub(super) fn narrowed(&self) -> &Narrowed {
         let known = if self.near_by_known { &self.known[..] } else { &[] };
         self.narrowed.get_or_init(|| Narrowed::new(self.dims, &self.points, known))
     }
 
-    /// Squared distance of a point from some place.
+    /// Returns the squared distance of point `i` from a place.
     pub(crate) fn distance(&self, i: usize, place: &[f64]) -> f64 {
         let known = self.known.get(i * self.dims..(i + 1) * self.dims);
         let known = known.filter(|_| self.near_by_known);
@@ -166,7 +169,7 @@ impl WeightedPoints {
         }
     }
 
-    /// The nearest centre of every point.
+    /// Returns the nearest centre of every point.
     pub fn assign(&self, centres: &[Vec<f64>]) -> Vec<usize> {
         if centres.is_empty() || self.is_empty() {
             return vec![0; self.len()];
@@ -174,20 +177,21 @@ impl WeightedPoints {
         self.nearest(centres).iter().map(|near| near.centre as usize).collect()
     }
 
-    /// The nearest of some centres for every point.
+    /// Finds the nearest of some centres for every point.
     pub(super) fn nearest(&self, centres: &[Vec<f64>]) -> Vec<Near> {
         let narrowed = self.narrowed();
         let all: Vec<u32> = (0..self.len() as u32).collect();
         narrowed.nearest(&all, &narrowed.places(centres), 1)
     }
 
-    /// The two nearest of some centres for every point.
+    /// Finds the two nearest of some centres for every point.
     fn nearest_two(&self, centres: &[Vec<f64>]) -> Vec<Near> {
         let narrowed = self.narrowed();
         narrowed.all_nearest_two(&narrowed.places(centres), 1)
     }
 
-    /// How much nearer the nearest centre of every point is than the second nearest, as a share of that distance.
+    /// Returns, for every point, `(b − a)/b`, where a and b are the distances to the nearest and
+    /// second nearest centre.
     pub fn margins(&self, centres: &[Vec<f64>]) -> Vec<f64> {
         let margin = |near: &Near| {
             let (a, b) = (f64::from(near.first).sqrt(), f64::from(near.second).sqrt());
@@ -196,12 +200,12 @@ impl WeightedPoints {
         self.nearest_two(centres).iter().map(margin).collect()
     }
 
-    /// Sum of the weights.
+    /// Returns the sum of the weights.
     pub fn mass(&self) -> f64 {
         self.weights.iter().sum()
     }
 
-    /// Mean over the points of the distance to the nearest centre, or of its square.
+    /// Returns the mean over the points of the distance to the nearest centre, or of its square.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
         let own = self.assign(centres);
         let cost = |i: usize| match centres.get(own[i]) {
@@ -212,7 +216,7 @@ impl WeightedPoints {
         total / self.mass()
     }
 
-    /// Variance of each column around the nearest of some centres.
+    /// Returns the variance of each column around the nearest of some centres.
     pub fn variance_around(&self, centres: &[Vec<f64>]) -> Vec<f64> {
         let (mut variance, mass) = (vec![0.0; self.dims], self.mass());
         for ((x, w), own) in self.iter().zip(self.assign(centres)) {
@@ -223,7 +227,7 @@ impl WeightedPoints {
         variance
     }
 
-    /// Centres where they may lie.
+    /// Projects centres onto the spheres.
     pub(super) fn project(&self, centres: &mut [Vec<f64>]) {
         for centre in centres {
             let before = centre.clone();
@@ -231,9 +235,10 @@ impl WeightedPoints {
         }
     }
 
-    /// The best centre of the points of each centre: their mean or, by a few steps from it, their median, on the
-    /// spheres where there are some; `None` for centres that are not asked for or have no points. Where none of them knows
-    /// a number, it stays as it was.
+    /// Returns the best centre of the points of each centre: their mean, or their median
+    /// approximated by a few steps, projected onto the spheres if there are any. Returns `None` for
+    /// centres that are not asked for or have no points. A coordinate that is known for none of the
+    /// points is not changed.
     pub(super) fn best_centres(
         &self,
         own: impl Fn(usize) -> usize,
@@ -259,7 +264,7 @@ impl WeightedPoints {
         (0..centres.len()).map(best).collect()
     }
 
-    /// A few of Weiszfeld's steps towards the geometric median.
+    /// Runs a few of Weiszfeld's steps towards the geometric median.
     fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
         let mut centre = from.to_vec();
         let size = |c: &[f64]| {
@@ -270,7 +275,7 @@ impl WeightedPoints {
             return centre;
         }
         for _ in 0..8 {
-            // A point at the centre would get infinite weight; this holds it there softly.
+            // A point at the centre would get infinite weight; the limit keeps the centre near it.
             let weight = |i: usize| self.weights[i] / self.distance(i, &centre).sqrt().max(least);
             let mut mean = Mean::default();
             members.iter().for_each(|&i| mean.add(self, i, weight(i)));
@@ -280,11 +285,11 @@ impl WeightedPoints {
     }
 }
 
-/// A weighted mean that grows.
+/// A running weighted mean.
 #[derive(Debug, Clone, Default)]
 struct Mean {
     sum: Vec<f64>,
-    /// The weight of all, or that of each number where points know a part of theirs.
+    /// The total weight, or that of each coordinate if values are known in part.
     mass: Vec<f64>,
 }
 
@@ -309,7 +314,8 @@ impl Mean {
         }
     }
 
-    /// The place of least mean squared distance; what no point knows stays as it was.
+    /// Returns the point of least mean squared distance; a coordinate that is known for no point is
+    /// not changed.
     fn centre(&self, points: &WeightedPoints, from: &[f64]) -> Option<Vec<f64>> {
         let mass = |k: usize| self.mass.get(k).or(self.mass.first()).copied().unwrap_or(0.0);
         let at = |(k, sum): (usize, &f64)| match mass(k) > 0.0 {
@@ -330,7 +336,8 @@ fn add(sum: &mut [f64], weight: f64, point: impl Iterator<Item = f64>) {
     sum.iter_mut().zip(point).for_each(|(s, x)| *s += weight * x);
 }
 
-/// The squared distance of a point from some place, numbers counted by what share of them is known.
+/// Returns the squared distance of a point from a place, with values weighted by the share that is
+/// known.
 fn distance(point: impl Iterator<Item = f64>, place: &[f64], known: Option<&[f64]>) -> f64 {
     let terms = point.zip(place).map(|(x, c)| (x - c) * (x - c));
     match known {
@@ -339,7 +346,7 @@ fn distance(point: impl Iterator<Item = f64>, place: &[f64], known: Option<&[f64
     }
 }
 
-/// What a row's distance costs.
+/// The cost of a row at a given distance from its centre.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// ‖x − c‖²: k-means.
@@ -349,7 +356,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// The cost of a squared distance.
+    /// Returns the cost of a squared distance.
     pub(super) fn of(self, d2: f64) -> f64 {
         match self {
             Loss::Squared => d2,
@@ -358,7 +365,7 @@ impl Loss {
     }
 }
 
-/// Which of some row-major points are nearest to each centre.
+/// Returns the indices of the row-major points nearest to each centre.
 pub fn members(dims: usize, points: &[f64], centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); centres.len()];
     for (i, x) in points.chunks_exact(dims).enumerate() {
@@ -367,7 +374,7 @@ pub fn members(dims: usize, points: &[f64], centres: &[Vec<f64>]) -> Vec<Vec<usi
     members
 }
 
-/// The nearest centre and the squared distance to it.
+/// Returns the nearest centre and the squared distance to it.
 pub fn nearest(x: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
     let mut best = (0, f64::INFINITY);
     for (c, centre) in centres.iter().enumerate() {

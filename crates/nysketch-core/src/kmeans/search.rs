@@ -1,12 +1,13 @@
-//! k centres of least risk: several starts, Lloyd's iterations, exchanges.
+//! The search for k centres of small risk: several starts, Lloyd's iterations, exchanges.
 
 use super::effort::Effort;
 use super::points::{Loss, WeightedPoints};
 use super::{lloyd, seed, swap};
 
 impl WeightedPoints {
-    /// `k` centres of least risk among several runs: greedy k-means++ starts, Lloyd's iterations, and exchanges of
-    /// centres for points far from all of them. Fewer where there are fewer different points.
+    /// Returns `k` centres: the best of several runs of greedy k-means++ starts, Lloyd's
+    /// iterations, and exchanges of centres for distant points. Returns fewer centres if there are
+    /// fewer distinct points.
     pub fn cluster(
         &self,
         k: usize,
@@ -17,7 +18,8 @@ impl WeightedPoints {
         self.cluster_from(k, loss, effort, &[], rng).1
     }
 
-    /// The same with its risk, also from fewer `warm` centres with more added, or from k `warm` centres alone.
+    /// Returns the risk and the centres. Fewer than k `warm` centres give an additional run that
+    /// adds the others; k `warm` centres are the only start.
     pub fn cluster_from(
         &self,
         k: usize,
@@ -46,7 +48,7 @@ impl WeightedPoints {
         (least, best)
     }
 
-    /// Lloyd's iterations and exchanges in turn; returns the risk.
+    /// Alternates Lloyd's iterations and exchanges, and returns the risk.
     fn improve(
         &self,
         centres: &mut Vec<Vec<f64>>,
@@ -70,7 +72,8 @@ impl WeightedPoints {
         risk
     }
 
-    /// Lloyd's iterations from given centres, until nothing changes; returns how many were made.
+    /// Runs Lloyd's iterations from given centres until convergence and returns the number of
+    /// iterations.
     pub fn iterate(&self, centres: &mut [Vec<f64>], loss: Loss, effort: Effort) -> usize {
         lloyd::iterate(self, centres, loss, effort)
     }
@@ -103,7 +106,7 @@ mod tests {
         let mut means = points.cluster(2, Loss::Squared, EFFORT, &mut rng);
         means.sort_by(|a, b| a[0].total_cmp(&b[0]));
         assert_eq!(means, [vec![0.25], vec![101.0]]);
-        // Three rows at 0 outweigh one at 1: the median is 0.
+        // Three rows at 0 outweigh one at 1, so the median is 0.
         let mut medians = points.cluster(2, Loss::Distance, EFFORT, &mut rng);
         medians.sort_by(|a, b| a[0].total_cmp(&b[0]));
         assert!(medians[0][0].abs() < 1e-6, "{medians:?}");

@@ -1,10 +1,11 @@
-//! Greedy k-means++: each next centre is the best of several points drawn in proportion to what they cost.
+//! Greedy k-means++: each next centre is the best of several points drawn with probability
+//! proportional to their cost.
 
 use super::points::WeightedPoints;
 use crate::numeric::random::draw;
 
-/// Adds centres until there are `k`, each the best of 2 + ln k draws in proportion to D². Fewer where there are fewer
-/// different points.
+/// Adds centres until there are `k`, each the best of 2 + ln k draws with probability proportional
+/// to D². Adds fewer if there are fewer distinct points.
 pub(super) fn grow(
     points: &WeightedPoints,
     mut centres: Vec<Vec<f64>>,
@@ -45,7 +46,7 @@ pub(super) fn grow(
     centres
 }
 
-/// The same from one point, drawn by weight.
+/// Starts with one point, drawn by weight, and adds centres until there are `k`.
 pub(super) fn start(points: &WeightedPoints, k: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
     match draw(points.weights(), rng).filter(|_| k > 0) {
         Some(first) => grow(points, vec![points.point(first).into_owned()], k, rng),

@@ -1,19 +1,20 @@
-//! Local search (Lattanzi and Sohler 2019): a point drawn in proportion to its cost takes the place of the centre that is
-//! missed least, where that lowers the cost.
+//! Local search (Lattanzi and Sohler 2019): a point drawn with probability proportional to its cost
+//! replaces the centre whose removal costs least, if that lowers the total cost.
 //!
-//! With first and second nearest centres at hand, all k exchanges of one point are judged at once: with x as a centre a
-//! point costs `min(first, x)`, and without its own centre `min(second, x)`.
+//! With the first and second nearest centres known, all k exchanges for one point are evaluated at
+//! once: with x as a centre, a point costs `min(first, x)`, and without its own centre
+//! `min(second, x)`.
 
 use super::narrow::{Narrowed, Near};
 use super::points::{Loss, WeightedPoints};
 use crate::numeric::random::draw;
 
-/// The least share of the cost that an exchange must gain.
+/// Minimum gain of an exchange, as a share of the cost.
 const GAIN: f64 = 1e-7;
-/// Points that are tried beyond one for each centre.
+/// Number of points to try in addition to one per centre.
 const MORE: usize = 20;
 
-/// Tries as many points as there are centres, and some; returns how many centres were exchanged.
+/// Tries slightly more points than there are centres and returns the number of exchanges.
 pub(super) fn exchange(
     points: &WeightedPoints,
     centres: &mut [Vec<f64>],
@@ -56,7 +57,8 @@ pub(super) fn exchange(
     exchanged
 }
 
-/// What is nearest after one centre went from `old` to another place, `from` which all points are so far.
+/// Updates the nearest centres after one centre moved from `old` to a place whose squared distances
+/// are `from`.
 fn replace(
     narrowed: &Narrowed,
     near: &mut [Near],
@@ -69,7 +71,7 @@ fn replace(
     narrowed.from(old, &mut before);
     let mut lost = Vec::new();
     for (i, near) in near.iter_mut().enumerate() {
-        // The second nearest is known by its distance, which is the same bits.
+        // The second nearest centre is identified by its distance, which has the same bits.
         if near.centre == centre || near.second == before[i] {
             lost.push(i as u32);
         } else {

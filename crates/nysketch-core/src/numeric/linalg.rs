@@ -1,6 +1,6 @@
-//! Dense linear algebra: the only file that names the crate behind it.
+//! Dense linear algebra: the only file that uses the linear-algebra crate.
 //!
-//! Sequential throughout, so that no result depends on the number of threads.
+//! Everything is sequential, so that no result depends on the number of threads.
 
 use crate::error::{Error, Result};
 use faer::linalg::matmul::matmul;
@@ -8,8 +8,8 @@ use faer::linalg::solvers::{Llt, SelfAdjointEigen, Solve};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef, Par, Side};
 
-/// `aᵀb`, as eight sums side by side that the processor can work on at once, with the instructions of the
-/// caller.
+/// Returns `aᵀb`, computed with eight independent partial sums, so that the processor can work on
+/// them in parallel, and with the instruction set of the caller.
 #[inline(always)]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -23,7 +23,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// `C = A B`, all column-major; B has `inner` rows.
+/// Computes `C = A B`, all column-major; B has `inner` rows.
 pub fn product(c: &mut [f64], a: &[f64], b: &[f64], inner: usize) {
     let (rows, columns) = (a.len() / inner, b.len() / inner);
     let a = MatRef::from_column_major_slice(a, rows, inner);
@@ -44,27 +44,27 @@ pub fn add_gram(c: &mut [f64], a: &[f64], rows: usize) {
 pub struct Matrix(Mat<f64>);
 
 impl Matrix {
-    /// The matrix with entries `f(row, column)`.
+    /// Creates the matrix with entries `f(row, column)`.
     pub fn from_fn(rows: usize, columns: usize, f: impl FnMut(usize, usize) -> f64) -> Self {
         Matrix(Mat::from_fn(rows, columns, f))
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn nrows(&self) -> usize {
         self.0.nrows()
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn ncols(&self) -> usize {
         self.0.ncols()
     }
 
-    /// One entry.
+    /// Returns the entry in row `i` and column `j`.
     pub fn get(&self, i: usize, j: usize) -> f64 {
         self.0[(i, j)]
     }
 
-    /// `self · x`.
+    /// Returns `self · x`.
     pub fn times(&self, x: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.ncols(), "matrix and vector fit");
         let mut y = vec![0.0; self.nrows()];
@@ -73,7 +73,7 @@ impl Matrix {
         y
     }
 
-    /// `selfᵀ · self`.
+    /// Returns `selfᵀ · self`.
     pub fn gram(&self) -> Matrix {
         let mut y = Mat::zeros(self.ncols(), self.ncols());
         let (left, right) = (self.0.transpose(), self.0.as_ref());
@@ -81,7 +81,7 @@ impl Matrix {
         Matrix(y)
     }
 
-    /// `self · x` for each of several vectors.
+    /// Returns `self · x` for each of several vectors.
     pub fn times_each(&self, vectors: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let x = Mat::from_fn(self.ncols(), vectors.len(), |i, j| vectors[j][i]);
         let mut y = Mat::zeros(self.nrows(), vectors.len());
@@ -98,44 +98,44 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// No columns, and room for some.
+    /// Creates a matrix without columns, with memory reserved for `columns`.
     pub fn with_capacity(rows: usize, columns: usize) -> Self {
         Columns { rows, data: Vec::with_capacity(rows * columns) }
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn len(&self) -> usize {
         self.data.len() / self.rows.max(1)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no columns.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// One column.
+    /// Returns column `j`.
     pub fn column(&self, j: usize) -> &[f64] {
         &self.data[j * self.rows..(j + 1) * self.rows]
     }
 
-    /// One column, to be changed.
+    /// Returns column `j` as a mutable slice.
     pub fn column_mut(&mut self, j: usize) -> &mut [f64] {
         &mut self.data[j * self.rows..(j + 1) * self.rows]
     }
 
-    /// Adds a column of as many numbers as there are rows.
+    /// Adds a column; it must have as many numbers as there are rows.
     pub fn push(&mut self, column: impl IntoIterator<Item = f64>) {
         self.data.extend(column);
         debug_assert!(self.data.len().is_multiple_of(self.rows.max(1)));
     }
 
-    /// Adds the columns of another.
+    /// Adds the columns of another matrix.
     pub fn append(&mut self, other: Columns) {
         assert_eq!(self.rows, other.rows, "columns of one length");
         self.data.extend(other.data);
     }
 
-    /// `F[rows]ᵀ`: some rows, each as a column.
+    /// Returns `F[rows]ᵀ`: some rows, each as a column.
     pub fn select_rows(&self, rows: &[usize]) -> Columns {
         let row = |&i: &usize| (0..self.len()).map(move |j| self.data[j * self.rows + i]);
         Columns { rows: self.len(), data: rows.iter().flat_map(row).collect() }
@@ -150,14 +150,14 @@ impl Columns {
         MatMut::from_column_major_slice_mut(&mut self.data, self.rows, count)
     }
 
-    /// `self − A B`.
+    /// Computes `self − A B` in place.
     pub fn subtract_product(&mut self, a: &Columns, b: &Columns) {
         if !a.is_empty() && !self.is_empty() {
             matmul(self.as_mut(), Accum::Add, a.as_ref(), b.as_ref(), -1.0, Par::Seq);
         }
     }
 
-    /// `self − Aᵀ B`.
+    /// Computes `self − Aᵀ B` in place.
     pub fn subtract_transposed_product(&mut self, a: &Columns, b: &Columns) {
         if !a.is_empty() && a.rows > 0 {
             matmul(self.as_mut(), Accum::Add, a.as_ref().transpose(), b.as_ref(), -1.0, Par::Seq);
@@ -165,7 +165,7 @@ impl Columns {
     }
 }
 
-/// Eigenvalues in falling order and the matrix whose columns are the eigenvectors.
+/// Eigenvalues in decreasing order, and the matrix whose columns are the eigenvectors.
 #[derive(Debug, Clone)]
 pub struct SymmetricEigen {
     /// λ₁ ≥ λ₂ ≥ …
@@ -174,17 +174,18 @@ pub struct SymmetricEigen {
     pub vectors: Matrix,
 }
 
-/// Parts of the largest row sum that are added to the diagonal where the eigendecomposition does not converge at once.
+/// Shifts of the diagonal, as multiples of the largest row sum, that are tried in turn if the
+/// eigendecomposition does not converge.
 const SHIFTS: [f64; 3] = [1.0, -1.0, 0.1];
 
-/// `A = V Λ Vᵀ` of a symmetric matrix.
+/// Returns the decomposition `A = V Λ Vᵀ` of a symmetric matrix.
 pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
     let n = a.nrows();
     let try_with = |a: &Matrix, shift: f64| {
         SelfAdjointEigen::new(a.0.as_ref(), Side::Lower).ok().map(|eigen| (eigen, shift))
     };
-    // A + sI has the same vectors. On kernel matrices of points all over a box the iteration has been seen to stall
-    // where it does not on the shifted one.
+    // A + sI has the same eigenvectors. For kernel matrices of points spread over a box, the
+    // iteration can stall on A and yet converge on the shifted matrix.
     let shifted = || {
         let row = |i: usize| (0..n).map(|j| a.get(i, j).abs()).sum();
         let largest = (0..n).map(row).fold(0.0, f64::max);
@@ -202,12 +203,12 @@ pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
     Ok(SymmetricEigen { values, vectors })
 }
 
-/// `A = L Lᵀ` of a symmetric positive definite matrix.
+/// The factorisation `A = L Lᵀ` of a symmetric positive definite matrix.
 #[derive(Debug, Clone)]
 pub struct Cholesky(Llt<f64>);
 
 impl Cholesky {
-    /// Factorises; the upper half of `a` is not read.
+    /// Factorises `a`; its upper half is not read.
     pub fn new(a: &Matrix) -> Result<Self> {
         Llt::new(a.0.as_ref(), Side::Lower).map(Cholesky).map_err(|_| Error::NoConvergence {
             what: "the Cholesky factorisation",
@@ -215,20 +216,20 @@ impl Cholesky {
         })
     }
 
-    /// `b_jᵀ A⁻¹ b_j = ‖L⁻¹ b_j‖²` for each column of `b`.
+    /// Returns `b_jᵀ A⁻¹ b_j = ‖L⁻¹ b_j‖²` for each column of `b`.
     pub fn inverse_quadratic_forms(&self, mut b: Columns) -> Vec<f64> {
         solve_lower_triangular_in_place(self.0.L(), b.as_mut(), Par::Seq);
         (0..b.len()).map(|j| dot(b.column(j), b.column(j))).collect()
     }
 
-    /// `A⁻¹ b`.
+    /// Returns `A⁻¹ b`.
     pub fn solve(&self, b: &[f64]) -> Vec<f64> {
         let mut x = Mat::from_fn(b.len(), 1, |i, _| b[i]);
         self.0.solve_in_place(x.as_mut());
         (0..b.len()).map(|i| x[(i, 0)]).collect()
     }
 
-    /// `B L⁻ᵀ`.
+    /// Computes `B L⁻ᵀ` in place.
     pub fn divide(&self, b: &mut Columns) {
         solve_lower_triangular_in_place(self.0.L(), b.as_mut().transpose_mut(), Par::Seq);
     }

@@ -2,7 +2,7 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-/// Draws an index in proportion to `weights`; `None` where all are zero.
+/// Draws an index with probability proportional to `weights`; `None` if all are zero.
 pub fn draw(weights: &[f64], rng: &mut impl rand::Rng) -> Option<usize> {
     let total: f64 = weights.iter().sum();
     if !(total > 0.0) {
@@ -22,7 +22,8 @@ pub fn draw(weights: &[f64], rng: &mut impl rand::Rng) -> Option<usize> {
     last
 }
 
-/// Draws `count` indices with replacement in proportion to `weights`; none where all are zero.
+/// Draws `count` indices with replacement, with probability proportional to `weights`; none if all
+/// are zero.
 pub fn draw_many(weights: &[f64], count: usize, rng: &mut impl rand::Rng) -> Vec<usize> {
     let mut total = 0.0;
     let sums: Vec<f64> = weights
@@ -35,7 +36,7 @@ pub fn draw_many(weights: &[f64], count: usize, rng: &mut impl rand::Rng) -> Vec
     let Some(last) = weights.iter().rposition(|w| *w > 0.0).filter(|_| total > 0.0) else {
         return Vec::new();
     };
-    // The first whose sum is beyond a number below the total, up to rounding.
+    // The first index whose cumulative sum exceeds a random number below the total, up to rounding.
     (0..count)
         .map(|_| {
             let at = unit(rng) * total;
@@ -44,18 +45,18 @@ pub fn draw_many(weights: &[f64], count: usize, rng: &mut impl rand::Rng) -> Vec
         .collect()
 }
 
-/// A number in [0, 1) with 53 random bits.
+/// Returns a number in [0, 1) with 53 random bits.
 pub fn unit(rng: &mut impl rand::Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * 2.0f64.powi(-53)
 }
 
-/// An integer in `0 .. n`.
+/// Returns an integer in `0 .. n`.
 pub fn below(n: usize, rng: &mut impl rand::Rng) -> usize {
     // The bias of a 64-bit multiply is below n/2⁶⁴.
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }
 
-/// A standard normal number.
+/// Returns a standard normal number.
 pub fn normal(rng: &mut impl rand::Rng) -> f64 {
     StandardNormal.sample(rng)
 }

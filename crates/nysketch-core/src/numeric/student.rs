@@ -1,8 +1,9 @@
-//! Student's t.
+//! Student's t distribution.
 
 use std::f64::consts::FRAC_2_PI;
 
-/// `P(|T| ≤ t)` for a whole number of degrees of freedom: the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+/// Returns `P(|T| ≤ t)` for an integer number of degrees of freedom: the finite sums of Abramowitz
+/// and Stegun, 26.7.3 and 26.7.4.
 pub fn within(t: f64, degrees: usize) -> f64 {
     let nu = degrees as f64;
     let theta = (t / nu.sqrt()).atan();
@@ -20,13 +21,13 @@ pub fn within(t: f64, degrees: usize) -> f64 {
     }
 }
 
-/// The t with `P(|T| ≤ t) = confidence`.
+/// Returns the t with `P(|T| ≤ t) = confidence`.
 pub fn quantile(confidence: f64, degrees: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while within(high, degrees) < confidence && high < 1e300 {
         (low, high) = (high, 2.0 * high);
     }
-    // Until doubles tell nothing apart.
+    // Bisect to the precision of doubles.
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
         match within(middle, degrees) < confidence {
@@ -41,7 +42,7 @@ pub fn quantile(confidence: f64, degrees: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Values of any table.
+    /// Values from published tables.
     #[test]
     fn quantiles_are_those_of_the_tables() {
         for (confidence, degrees, t) in [

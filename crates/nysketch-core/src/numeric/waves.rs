@@ -1,16 +1,17 @@
 //! Sines, cosines and exponentials of many numbers at once, in double precision.
 //!
-//! The library functions work on one number after the other; these loops are plain arithmetic that the compiler turns
-//! into vectors. All instruction sets give the same bits, since nothing is fused.
+//! The library functions process one number at a time; these loops are plain arithmetic that the
+//! compiler can vectorise. All instruction sets give the same bits, since no operations are fused.
 
 use crate::numeric::simd::{Instructions, Work};
 
-/// Adding and subtracting it rounds to a whole number.
+/// Adding and subtracting this number rounds to an integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// π/2 in three parts; the first two have 33 bits, so that their products with a count below 2²⁰ are exact.
+/// π/2 in three parts; the first two have 33 bits, so that their products with a count below 2²⁰
+/// are exact.
 const QUARTER: [f64; 3] =
     [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
-/// Taylor's coefficients, with errors below 2⁻⁵⁴ up to π/4.
+/// Taylor coefficients, with errors below 2⁻⁵⁴ up to π/4.
 const SIN: [f64; 7] = [
     -1.0 / 6.0,
     1.0 / 120.0,
@@ -32,11 +33,12 @@ const COS: [f64; 8] = [
 ];
 /// ln 2 in two parts; the first has 32 bits.
 const LN_2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
-/// Exponents below this are taken for it: what comes out is still a normal number.
+/// Exponents are clipped to this minimum, so that the result is a normal number.
 const LEAST: f64 = -700.0;
 
-/// Turns phases of at most a million into `(size cos, size sin)`, with `size = scale · exp(−½ damping)`; an empty `damping` is
-/// zero. Errors are a few units in the last place of the size.
+/// Converts phases of magnitude at most a million to `(size cos, size sin)`, with
+/// `size = scale · exp(−½ damping)`; an empty `damping` means zero. Errors are a few units in the
+/// last place of the size.
 pub fn waves(phases: &[f64], damping: &[f64], scale: f64, cos: &mut [f64], sin: &mut [f64]) {
     Instructions::best().run(Waves { phases, damping, scale, cos, sin });
 }
@@ -103,7 +105,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Three or four roundings of numbers of size one: 4e-16. The last part of π/2 leaves 2⁻⁸⁵ for each quarter turn.
+        /// Three or four roundings of numbers of magnitude one: 4e-16. The last part of π/2 leaves
+        /// an error of 2⁻⁸⁵ per quarter turn.
         #[test]
         fn waves_are_those_of_the_library(
             phase in prop_oneof![-10.0..10.0f64, -1e6..1e6f64],

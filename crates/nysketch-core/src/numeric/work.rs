@@ -1,21 +1,22 @@
-//! Bounded work: what grows with the square or the cube of a plan is estimated before it starts, and refused
-//! beyond a limit, so that no small file keeps a machine busy for hours or takes all of its memory.
+//! Limits on work: the cost of operations that grow with the square or the cube of a plan is
+//! estimated before they start, and too expensive ones are refused. No small file can keep a
+//! machine busy for hours or use up its memory.
 
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Floating-point operations that are allowed: some minutes of one core.
+/// Maximum number of floating-point operations: some minutes on one core.
 pub const OPERATIONS: f64 = 2e12;
-/// Bytes of memory that are allowed.
+/// Maximum number of bytes of memory.
 pub const BYTES: f64 = 2e9;
 
-/// Operations of an eigendecomposition beside the cube of its size, measured.
+/// Number of operations of an eigendecomposition divided by the cube of its size, measured.
 const EIGEN: f64 = 10.0;
 
-/// How many times the limits are allowed, as the bits of a double; of the whole process, as its memory is.
+/// Factor of the limits, as the bits of a double. It applies to the whole process, as memory does.
 static FACTOR: AtomicU64 = AtomicU64::new(1.0f64.to_bits());
 
-/// Allows this many times [`OPERATIONS`] and [`BYTES`] from now on, in this process.
+/// Allows this multiple of [`OPERATIONS`] and [`BYTES`] from now on, in this process.
 ///
 /// ```
 /// nysketch_core::work::allow(10.0);
@@ -24,7 +25,7 @@ pub fn allow(factor: f64) {
     FACTOR.store(factor.to_bits(), Ordering::Relaxed);
 }
 
-/// What something costs.
+/// The cost of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
     /// Floating-point operations.
@@ -34,39 +35,41 @@ pub struct Work {
 }
 
 impl Work {
-    /// Some eigendecompositions of this size, one after the other.
+    /// Returns the cost of several eigendecompositions of this size, one after the other.
     pub fn eigen(size: usize, times: usize) -> Self {
         let n = size as f64;
         Work { operations: EIGEN * n * n * n * times as f64, bytes: 3.0 * 8.0 * n * n }
     }
 
-    /// Some triangular factors of this size and their inverses, kept.
+    /// Returns the cost of several triangular factors of this size and their inverses, which are
+    /// kept.
     pub fn cholesky(size: usize, times: usize) -> Self {
         let (n, times) = (size as f64, times as f64);
         Work { operations: 4.0 / 3.0 * n * n * n * times, bytes: 4.0 * n * n * times }
     }
 
-    /// This and that, at the same time.
+    /// Adds operations and memory.
     pub fn and(self, operations: f64, bytes: f64) -> Self {
         Work { operations: self.operations + operations, bytes: self.bytes + bytes }
     }
 
-    /// How many times the plain limit it takes.
+    /// Returns the cost as a multiple of the limits.
     fn share(self) -> f64 {
         (self.operations / OPERATIONS).max(self.bytes / BYTES)
     }
 
-    /// Whether it takes seconds, so that it may be done unasked.
+    /// Returns whether the work takes at most seconds, so that it may be done without being
+    /// requested.
     pub fn is_small(self) -> bool {
         self.share() < 0.2
     }
 
-    /// Refuses what is beyond the limit.
+    /// Returns an error if the work exceeds the limit.
     pub fn check(self, what: &'static str) -> Result<()> {
         self.check_beside(what, None)
     }
 
-    /// The same, with what could be done instead.
+    /// Returns an error that suggests an alternative if the work exceeds the limit.
     pub fn check_beside(
         self,
         what: &'static str,

@@ -11,10 +11,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
-/// Rows that share a random stream.
+/// Number of rows that share a random stream.
 pub const CHUNK_ROWS: usize = 1 << 14;
 
-/// The mixture; row i is the same whatever rows were generated before it.
+/// A balanced Gaussian mixture. Row i does not depend on the rows generated before it.
 ///
 /// ```
 /// use nysketch_core::{Mixture, PlanParams, plan_for};
@@ -22,7 +22,7 @@ pub const CHUNK_ROWS: usize = 1 << 14;
 /// let mixture = Mixture::new(4, 5, 2.0, 7)?;
 /// let some = mixture.rows(0, 10);
 /// assert_eq!((some.values.len(), some.labels.len()), (40, 10));
-/// // As a source, rows are made when they are read.
+/// // A source generates rows when they are read.
 /// let (_, report) = plan_for(&mixture.source(50_000), PlanParams::default().landmarks(20))?;
 /// assert_eq!(report.rows, 50_000);
 /// # Ok(())
@@ -46,7 +46,7 @@ pub struct Generated {
 }
 
 impl Mixture {
-    /// `clusters` means in `dims` dimensions with separation `s`.
+    /// Draws `clusters` means in `dims` dimensions with separation `s`.
     pub fn new(dims: usize, clusters: usize, separation: f64, seed: u64) -> Result<Self> {
         if !(1..=1 << 16).contains(&dims) {
             return Err(Error::parameter("`dims`", "between 1 and 65536", dims));
@@ -64,12 +64,12 @@ impl Mixture {
         Ok(Mixture { means, seed })
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn dims(&self) -> usize {
         self.means[0].len()
     }
 
-    /// The first `count` rows of chunk number `chunk`.
+    /// Returns the first `count` rows of chunk number `chunk`.
     pub fn rows(&self, chunk: u64, count: usize) -> Generated {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(chunk + 1);
@@ -83,20 +83,20 @@ impl Mixture {
         Generated { values, labels }
     }
 
-    /// The first `rows` rows, chunk by chunk.
+    /// Returns the first `rows` rows, chunk by chunk.
     pub fn chunks(&self, rows: u64) -> impl Iterator<Item = Generated> {
         let size = CHUNK_ROWS as u64;
         (0..rows.div_ceil(size))
             .map(move |chunk| self.rows(chunk, (rows - chunk * size).min(size) as usize))
     }
 
-    /// The first `rows` rows as a source.
+    /// Returns the first `rows` rows as a source.
     pub fn source(&self, rows: u64) -> MixtureSource<'_> {
         MixtureSource { mixture: self, rows, columns: default_names(self.dims()) }
     }
 }
 
-/// A mixture of so many rows.
+/// A mixture as a source of a given number of rows.
 #[derive(Debug)]
 pub struct MixtureSource<'a> {
     mixture: &'a Mixture,

@@ -6,47 +6,47 @@ use crate::recipe::words::{self, cycle, on_circle, percent};
 use crate::recipe::{Category, Recipe};
 use serde::Serialize;
 
-/// What rows can be told by.
+/// A property in which groups of rows can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
-    /// The mean of a column of numbers.
+    /// The mean of a numeric column.
     Number(usize),
     /// The mean of a time on a circle, by the columns of its sine and its cosine.
     Cycle(usize, usize),
     /// The share of a level, by its category and its code.
     Level(usize, usize),
-    /// The share of the rows that lack a number.
+    /// The share of missing values of a numeric column.
     Missing(usize),
 }
 
-/// Some rows beside the whole, in one aspect.
+/// A group of rows compared with all rows, in one aspect.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Trait {
-    /// Which aspect.
+    /// The aspect.
     pub aspect: Aspect,
-    /// Its value, in what is measured: see [`Aspect::text`].
+    /// Value for the group, in measured units: see [`Aspect::text`].
     pub value: f64,
-    /// The same over all rows.
+    /// Value for all rows.
     pub overall: f64,
-    /// How many standard deviations of all rows lie between the two; 0 for a constant column.
+    /// Difference in standard deviations of all rows; 0 for a constant column.
     pub deviations: f64,
 }
 
-/// Means of columns and shares of rows, as far as they are known.
+/// Known means of columns and shares of rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
-    /// The mean of each column of numbers.
+    /// The mean of each numeric column.
     pub numbers: &'a [f64],
-    /// The share of each level of each category, one after the other; empty where it is not known.
+    /// The share of each level of each category, concatenated; empty if not known.
     pub levels: &'a [f64],
-    /// The share of rows that lack each number, likewise.
+    /// The share of missing values of each numeric column; empty if not known.
     pub missing: &'a [f64],
 }
 
 impl Facts<'_> {
-    /// The value of an aspect, where it is known.
+    /// Returns the value of an aspect, if known.
     pub fn value(&self, aspect: Aspect, recipe: &Recipe) -> Option<f64> {
         match aspect {
             Aspect::Number(j) => self.numbers.get(j).copied(),
@@ -61,7 +61,7 @@ impl Facts<'_> {
 }
 
 impl Aspect {
-    /// Everything that rows of these columns can be told by.
+    /// Returns all aspects of rows with these columns.
     pub fn all(recipe: &Recipe) -> Vec<Aspect> {
         let numbers = &recipe.numbers;
         let mut all = Vec::new();
@@ -90,7 +90,8 @@ impl Aspect {
         all
     }
 
-    /// What people call it: a column, a level as `carrier: UA`, or that a column is missing.
+    /// Returns the readable name: a column, a level such as `carrier: UA`, or a column followed by
+    /// "missing".
     pub fn name(self, columns: &[String], recipe: &Recipe) -> String {
         match self {
             Aspect::Number(j) => columns[j].clone(),
@@ -106,7 +107,7 @@ impl Aspect {
         }
     }
 
-    /// A value of it as people write it: in the table's units, as a time, or as a share.
+    /// Formats a value of the aspect: in the table's units, as a time, or as a share.
     pub fn text(self, value: f64, recipe: &Recipe) -> String {
         match self {
             Aspect::Number(j) | Aspect::Cycle(j, _) => words::value(recipe.numbers[j].step, value),
@@ -114,7 +115,7 @@ impl Aspect {
         }
     }
 
-    /// Its category, where it is a level.
+    /// Returns the category if the aspect is a level.
     pub fn category(self, recipe: &Recipe) -> Option<&Category> {
         match self {
             Aspect::Level(c, _) => recipe.categories.get(c),
@@ -123,7 +124,8 @@ impl Aspect {
     }
 }
 
-/// Rows beside the whole, in every aspect that is known of both, the most unusual first.
+/// Compares a group of rows with all rows, in every aspect that is known for both, the largest
+/// difference first.
 pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait> {
     let all = Facts { numbers: &whole.mean, levels: &whole.levels, missing: &whole.missing };
     let far = |j: usize| match whole.deviation[j] > 0.0 {
@@ -147,7 +149,7 @@ pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait>
     traits
 }
 
-/// The same in fewer words: of each category only the level that is there more often than elsewhere.
+/// Shortens a list of traits: keeps one level per category, the one that is most over-represented.
 pub fn telling(traits: &[Trait]) -> Vec<Trait> {
     let mut told: Vec<usize> = Vec::new();
     let mut kept = Vec::new();

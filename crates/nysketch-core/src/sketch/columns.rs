@@ -1,4 +1,5 @@
-//! What becomes of each column of a table, for people: its role, what was found of it, and what is done to it.
+//! Readable summaries of the columns of a table: their role, their statistics and their
+//! transformation.
 //!
 //! Field names are those of `nysketch inspect --json`.
 
@@ -9,7 +10,7 @@ use crate::recipe::{Number, Step, vector_of};
 use crate::sketch::Sketch;
 use serde::Serialize;
 
-/// What a column of a table is used as.
+/// The use of a column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Use {
@@ -20,14 +21,14 @@ pub enum Use {
     Category,
     /// A point in time.
     Time,
-    /// Numbers that belong together.
+    /// A vector of numbers.
     Vector,
-    /// Not at all.
+    /// Not used.
     LeftOut,
 }
 
 impl Use {
-    /// Its name for people.
+    /// Returns the readable name.
     pub fn name(self) -> &'static str {
         match self {
             Use::Number => "number",
@@ -39,17 +40,17 @@ impl Use {
     }
 }
 
-/// A level of a category.
+/// A level of a category, with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LevelShare {
-    /// Its text.
+    /// Text of the level.
     pub level: String,
-    /// Share of the rows that have it, where that is known.
+    /// Share of the rows that have the level, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
-/// A column of a table, and what becomes of it.
+/// A column of a table, and how it is used.
 ///
 /// ```
 /// use nysketch_core::columns::{ColumnSummary, Use};
@@ -67,48 +68,50 @@ pub struct LevelShare {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ColumnSummary {
-    /// Its name in the table; of a vector, that of all its coordinates.
+    /// Name of the column in the table; for a vector, the name without the index of the coordinate.
     pub column: String,
-    /// Its type in the table, where that is known.
+    /// Type of the column in the table, if known.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
-    /// What it is used as.
+    /// Use of the column.
     pub role: Use,
-    /// Columns of numbers that are measured of it.
+    /// Number of numeric columns that are measured from it.
     pub numbers: usize,
-    /// Share of the rows that lack it, where that is known; of a vector, that of the coordinate which most rows lack.
+    /// Share of the rows in which the column is missing, if known; for a vector, the largest share
+    /// among its coordinates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<f64>,
-    /// Smallest value while planning, in the table's units.
+    /// Smallest value seen while planning, in the table's units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Largest value while planning.
+    /// Largest value seen while planning, in the table's units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Mean in a sketch, in the table's units; of a column that is one number.
+    /// Mean in a sketch, in the table's units; only for a column measured as one number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// Standard deviation in a sketch, of what is measured.
+    /// Standard deviation in a sketch, of the measured number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deviation: Option<f64>,
-    /// Levels of a category, those of most rows first, then *other* and *missing* where rows have them.
+    /// Levels of a category, in order of decreasing frequency, followed by *other* and *missing* if
+    /// any rows have them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelShare>,
-    /// What is done to it, in words.
+    /// Transformations of the column, as text.
     pub transformation: Vec<String>,
-    /// Why it is left out.
+    /// The reason why the column is not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
 
 impl ColumnSummary {
-    /// A column that is not used.
+    /// Creates the summary of a column that is not used.
     pub fn unused(column: impl Into<String>, why: impl Into<String>) -> Self {
         let left_out = Some(why.into());
         ColumnSummary { column: column.into(), role: Use::LeftOut, left_out, ..Self::default() }
     }
 
-    /// The columns that a plan measures, and what it does to them.
+    /// Returns the columns that a plan measures, with their transformations.
     pub fn of_plan(plan: &Plan) -> Vec<Self> {
         let mut columns: Vec<Self> = Vec::new();
         for (j, number) in plan.recipe.numbers.iter().enumerate() {
@@ -124,7 +127,8 @@ impl ColumnSummary {
             if plan.recipe.units.iter().any(|u| u.contains(&j)) {
                 say("length one".into());
             }
-            // Coordinates of a vector and parts of a time are divided by a number each, which would say little.
+            // The individual scales of the coordinates of a vector and the parts of a time are not
+            // informative.
             let scale = plan.frame.scale[j];
             if scale != 1.0 && columns[at].role == Use::Number {
                 columns[at].transformation.push(format!("÷ {}", short(scale)));
@@ -143,7 +147,8 @@ impl ColumnSummary {
         columns
     }
 
-    /// The same with the shares of levels and of missing values in a sketch, which are exact.
+    /// Returns the columns that a sketch measures, with the exact shares of levels and of missing
+    /// values.
     pub fn of_sketch(sketch: &Sketch) -> Vec<Self> {
         let plan = sketch.plan();
         let mut columns = Self::of_plan(plan);
@@ -179,7 +184,7 @@ impl ColumnSummary {
         columns
     }
 
-    /// The line of the column that a number comes from, which is added where there is none.
+    /// Returns the index of the column that a number comes from, adding the column if needed.
     pub(crate) fn place(columns: &mut Vec<Self>, number: &Number) -> usize {
         let vector = vector_of(&number.input);
         let name = vector.unwrap_or(&number.input);
@@ -196,7 +201,7 @@ impl ColumnSummary {
     }
 }
 
-/// What a step measures, in a word.
+/// Returns a one-word name of the quantity that a step measures; `None` for an unchanged column.
 fn part_of(step: Step) -> Option<&'static str> {
     match step {
         Step::AsIs => None,

@@ -1,4 +1,5 @@
-//! What the rows of a model look like: all of them, and those of each cluster.
+//! The profile of a model: means, deviations and missing values over all rows and within each
+//! cluster.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,17 +26,18 @@ pub struct Profile {
     pub mean: Vec<f64>,
     /// Standard deviation of each column over all rows.
     pub deviation: Vec<f64>,
-    /// Standard deviation of each column within each cluster, as far as cells tell, or of each component; empty
-    /// for centres where cells are not kept, and for principal components.
+    /// Standard deviation of each column within each cluster, estimated from cells, or of each
+    /// component. Empty for centres if the sketch has no cells, and for principal components.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spread: Vec<Vec<f64>>,
-    /// The share of each level of each category, one after the other, over all rows.
+    /// The share of each level of each category over all rows, concatenated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<f64>,
-    /// The share of all rows that lack a value in each column; empty where none may.
+    /// The share of missing values of each column over all rows; empty if the plan does not allow
+    /// missing values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<f64>,
-    /// The same within each cluster, as far as cells tell.
+    /// The share of missing values of each column within each cluster, estimated from cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_within: Vec<Vec<f64>>,
 }
@@ -46,7 +48,8 @@ impl Profile {
         Profile { mean, deviation, spread, levels, missing, missing_within }
     }
 
-    /// Whether it describes k clusters, or none, in d columns and so many levels, in numbers that make sense.
+    /// Returns whether the profile can describe k clusters in d columns with this number of levels,
+    /// and all values are valid.
     pub fn fits(&self, d: usize, levels: usize, k: usize) -> bool {
         let share = |x: &f64| (0.0..=1.0).contains(x);
         let missing = std::iter::once(&self.missing).chain(&self.missing_within);

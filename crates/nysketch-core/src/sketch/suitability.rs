@@ -1,10 +1,12 @@
-//! Whether a plan suits the rows that were sketched with it, from the sums alone.
+//! Tests whether a plan suits the rows that were sketched with it, from the sums alone.
 //!
-//! A plan is made before the pass: from the first rows of a stream, from another day. Later rows may vary more
-//! than the plan scales for, and may lie where it has no landmarks. The sums show both. The deviation of a
-//! column stands beside the plan's scale. The variance within a cell stands beside the squared distance from its
-//! landmark to the next: where rows are like those that landmarks were chosen from, the two are of one size, in
-//! any number of dimensions, and a cell that many rows far away have joined is much wider.
+//! A plan is made before the pass: from the first rows of a stream, or from another day. Later rows
+//! may vary more than the scales of the plan, or lie in regions without landmarks. The sums show
+//! both. The first test compares the deviation of each column with the plan's scale. The second
+//! compares the variance within a cell with the squared distance from its landmark to the next
+//! landmark. If the rows are like those from which the landmarks were chosen, these two have the
+//! same magnitude in any number of dimensions; if many distant rows have joined a cell, its
+//! variance is much larger.
 
 use crate::kernel::Kernel;
 use crate::kernel::pack::MAX_BLOCK;
@@ -15,16 +17,17 @@ use crate::numeric::simd::Instructions;
 use crate::sketch::Sketch;
 use crate::sums::Sum;
 
-/// A deviation this many times the plan's scale, or as many times smaller, changes the distances.
+/// Ratio of deviation and scale, in either direction, above which a column is reported.
 const OTHER_SCALE: f64 = 2.0;
-/// A cell is wide where its variance is this many times the squared distance to the next landmark. Plans of
-/// the same rows have hardly any such cells.
+/// Ratio of the variance of a cell and the squared distance to the next landmark above which the
+/// cell is wide. Plans made from the same rows have almost no such cells.
 const WIDE: f64 = 4.0;
 /// Share of the variance that may lie in wide cells.
 const UNRESOLVED: f64 = 0.03;
-/// Columns that a note names.
+/// Maximum number of columns that a note names.
 const NAMED: usize = 3;
-/// Cells at most whose landmarks' distances are looked at, those of the largest spread.
+/// Maximum number of cells whose distances to other landmarks are computed: those with the largest
+/// spread.
 const LOOKED_AT: usize = 4000;
 
 /// How well a plan suits the rows of a sketch.
@@ -49,27 +52,27 @@ const LOOKED_AT: usize = 4000;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Suitability {
-    /// Columns whose standard deviation is more than twice, or less than half, of what the plan divides them
-    /// by. Empty where the plan does not scale, or keeps neither cells nor moments.
+    /// Columns whose standard deviation is more than twice, or less than half, the divisor of the
+    /// plan. Empty if the plan does not scale, or if the sketch has no cells and no moments.
     pub scales: Vec<ScaleGap>,
-    /// Share of the variance that lies within cells much wider than the distance between landmarks, where it
-    /// matters.
+    /// Share of the variance within cells much wider than the distance between landmarks; `None` if
+    /// it is small.
     pub unresolved: Option<f64>,
 }
 
-/// A column that varies otherwise than the plan expects.
+/// A column whose deviation differs from the plan's scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleGap {
-    /// Its name.
+    /// Name of the column.
     pub column: String,
-    /// What the plan divides it by.
+    /// Divisor of the column in the plan.
     pub scale: f64,
-    /// Its standard deviation.
+    /// Standard deviation of the column.
     pub deviation: f64,
 }
 
 impl Suitability {
-    /// How well the plan of this sketch suits its rows.
+    /// Computes how well the plan of this sketch suits its rows.
     pub fn of(sketch: &Sketch) -> Self {
         match sketch.rows() {
             0 => Suitability::default(),
@@ -77,8 +80,8 @@ impl Suitability {
         }
     }
 
-    /// Remarks for people. A column of a `part` of the rows that the plan is for may well vary less than in
-    /// all of them, so that only more is remarked on there.
+    /// Returns remarks for users. If the sketch is a `part` of the rows that the plan is for, a
+    /// column may well vary less than in all rows, so only larger deviations are reported.
     pub fn notes(&self, part: bool) -> Vec<String> {
         const REMEDY: &str =
             "make a plan from a sample of all rows, and use it for every part (`plan`)";
@@ -113,7 +116,7 @@ impl Suitability {
     }
 }
 
-/// Four significant digits, at most.
+/// Formats a number with at most four significant digits.
 fn short(x: f64) -> String {
     match x.abs() {
         a if (1e-3..1e5).contains(&a) => {
@@ -140,7 +143,8 @@ fn scale_gaps(sketch: &Sketch) -> Vec<ScaleGap> {
             deviation: variance.sqrt(),
         })
         .filter(|ScaleGap { scale, deviation, .. }| {
-            // A column that never varied has the scale 1, which suits as long as it does not vary.
+            // A column that was constant has the scale 1, which is suitable as long as it stays
+            // constant.
             let constant = *deviation == 0.0 && *scale == 1.0;
             !constant && !(scale / OTHER_SCALE..=scale * OTHER_SCALE).contains(deviation)
         })
@@ -165,7 +169,7 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     let total = variance * sketch.rows() as f64;
     let space = plan.landmark_space()?;
     let enough = |variance: f64| variance > UNRESOLVED * total;
-    // Distances between all landmarks are looked at only where they could matter.
+    // Compute distances between landmarks only if they can matter.
     if !enough(within.iter().sum()) {
         return None;
     }
@@ -180,12 +184,12 @@ fn unresolved(sketch: &Sketch) -> Option<f64> {
     enough(wide).then(|| wide / total)
 }
 
-/// Squared distances from some landmarks to the one nearest to each.
+/// Returns the squared distance from each of some landmarks to its nearest neighbour.
 fn next_landmarks(landmarks: &Points, cells: &[usize]) -> Vec<f64> {
     let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
     let (mut nearest, mut next) = (Nearest::default(), Vec::with_capacity(cells.len()));
     for block in cells.chunks(MAX_BLOCK) {
-        // A landmark is nearest to itself.
+        // The nearest landmark of a landmark is itself.
         nearest.clear();
         tiles.nearest_two(landmarks.select(block).data(), &mut nearest);
         next.extend(nearest.second.iter().map(|d2| f64::from(*d2)));
@@ -203,7 +207,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use std::sync::Arc;
 
-    /// Rows around a centre, of unit variance.
+    /// Returns rows of unit variance around a centre.
     fn blob(centre: &[f64], rows: usize, seed: u64) -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let row = |_| centre.iter().map(|c| c + crate::numeric::random::normal(&mut rng)).collect();
@@ -218,7 +222,8 @@ mod tests {
         Suitability::of(&sketch)
     }
 
-    /// In any number of dimensions a plan suits the rows that it was made from, and a part of them.
+    /// In any number of dimensions a plan suits the rows from which it was made, and a part of
+    /// these rows.
     #[test]
     fn a_plan_suits_its_own_rows() {
         for d in [1, 2, 5, 20, 60] {
@@ -248,7 +253,7 @@ mod tests {
 
     #[test]
     fn other_deviations_are_noticed() {
-        // The second column varies 50 times as much later on, the third not at all at first.
+        // The second column varies 50 times as much later; the third is constant at first.
         let early: Vec<f64> = blob(&[0.0; 3], 1000, 1);
         let early: Vec<f64> = early.chunks(3).flat_map(|r| [r[0], r[1], 7.0]).collect();
         let late = blob(&[0.0; 3], 9000, 2);
@@ -258,7 +263,7 @@ mod tests {
         let names: Vec<&str> = more.scales.iter().map(|gap| gap.column.as_str()).collect();
         assert_eq!(names, ["c1", "c2"]);
         assert!(more.notes(true)[0].contains("the column 'c1' by 1.0"), "{:?}", more.notes(true));
-        // Less variance is what a part of the rows may have.
+        // A part of the rows may well have less variance.
         let less = found(&all, &early, 3, Scale::Standard);
         assert_eq!((less.scales.len(), less.notes(true).len(), less.notes(false).len()), (2, 0, 1));
         assert!(found(&early, &all, 3, Scale::None).scales.is_empty());

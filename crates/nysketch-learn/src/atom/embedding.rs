@@ -1,6 +1,6 @@
 //! Mean embeddings of atoms and their vector-Jacobian products.
 //!
-//! For landmarks, with V = γ + σ² (eq. (30), slips mended: the product runs over the sums):
+//! For landmarks, with V = γ + σ² (eq. (30), corrected: the product is over the sums):
 //!
 //! ```text
 //! F(μ, γ; x̃) = Π_k √(σ²/V_k) exp(−½ Σ_k (x̃_k − μ_k)²/V_k)
@@ -8,10 +8,12 @@
 //! Jᵞᵀy = ½ (Σ_j y_j f_j (μ − x̃_j)²/V − Σ y f) / V                                  (37)
 //! ```
 //!
-//! Distances between sketches are Euclidean in the metric `M = K_m⁺` (eigenvalues cut off): ⟨A(P), A(Q)⟩ is
-//! f_Pᵀ M f_Q. One product with M gives a residual's length and its pull on every atom.
+//! Distances between sketches are Euclidean in the metric `M = K_m⁺` (with an eigenvalue cut-off):
+//! ⟨A(P), A(Q)⟩ is f_Pᵀ M f_Q. One product with M gives the norm of a residual and its gradient
+//! with respect to every atom.
 //!
-//! For frequencies ω/σ: cos(ωᵀμ) e and sin(ωᵀμ) e with e = exp(−½ Σ_k ω_k² γ_k), over √m′; M is the identity.
+//! For frequencies ω/σ, the features are cos(ωᵀμ) e and sin(ωᵀμ) e with e = exp(−½ Σ_k ω_k² γ_k),
+//! divided by √m′; M is the identity.
 
 use super::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
@@ -23,26 +25,26 @@ use nysketch_core::numeric::simd::{Instructions, Work};
 use nysketch_core::numeric::waves::waves;
 use nysketch_core::sketch::Sketch;
 
-/// Where a sketch was measured, at one bandwidth, and what was found there.
+/// The mean embedding of the data at one bandwidth, and the points at which it was measured.
 #[derive(Debug, Clone)]
 pub struct Embedding {
     dims: usize,
     kernel: Kernel,
-    /// σ².
+    /// The bandwidth σ².
     pub sigma2: f64,
-    /// Row-major landmarks, or frequencies over σ.
+    /// Landmarks, row-major, or frequencies divided by σ.
     points: Vec<f64>,
-    /// The same by column.
+    /// The same points by column.
     columns: PointColumns,
     kind: Kind,
-    /// Mean features of the data: k̄, or cosines and sines over √m′.
+    /// Mean features of the data: k̄, or cosines and sines divided by √m′.
     pub target: Vec<f64>,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
     Nystrom {
-        /// M.
+        /// The metric M.
         metric: Matrix,
         rank: usize,
         dual: Vec<f64>,
@@ -51,8 +53,8 @@ enum Kind {
 }
 
 impl Embedding {
-    /// The measurements of one bandwidth of a sketch that has rows and kernel sums, with the map of that
-    /// bandwidth where it has landmarks.
+    /// Creates the embedding at one bandwidth of a sketch that has rows and kernel sums. `map` is
+    /// the Nyström map of that bandwidth if the sketch has landmarks.
     pub fn new(sketch: &Sketch, rung: usize, map: Option<&NystromMap>) -> Self {
         let plan = sketch.plan();
         let (kernel, sigma2) = (plan.kernel, plan.bandwidths[rung]);
@@ -76,14 +78,14 @@ impl Embedding {
         Embedding { dims, kernel, sigma2, points, columns, kind, target }
     }
 
-    /// The same with landmarks and frequencies turned, which the Gaussian kernel does not see.
+    /// Rotates the landmarks or frequencies; the Gaussian kernel is invariant under rotations.
     pub fn turned(&self, turn: impl Fn(&[f64]) -> Vec<f64>) -> Self {
         let points: Vec<f64> = self.points.chunks_exact(self.dims).flat_map(turn).collect();
         let columns = PointColumns::of_rows(self.dims, &points);
         Embedding { points, columns, ..self.clone() }
     }
 
-    /// The same kernel measured at other points, with a metric of its own and no data.
+    /// Returns the same kernel measured at other points, with the given metric and without data.
     pub fn measured_at(&self, points: &Points, metric: Matrix) -> Self {
         let points: Vec<f64> = points.data().iter().map(|x| f64::from(*x)).collect();
         let columns = PointColumns::of_rows(self.dims, &points);
@@ -92,27 +94,27 @@ impl Embedding {
         Embedding { points, columns, kind, target, ..*self }
     }
 
-    /// The kernel at this bandwidth.
+    /// Returns the kernel at this bandwidth.
     pub fn kernel(&self) -> ScaledKernel {
         self.kernel.at(self.sigma2)
     }
 
-    /// Number of dimensions d.
+    /// Returns the number of dimensions d.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// Number of features before whitening.
+    /// Returns the number of features before whitening.
     pub fn len(&self) -> usize {
         self.target.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no features.
     pub fn is_empty(&self) -> bool {
         self.target.is_empty()
     }
 
-    /// Number of moments that carry information: the rank of K_m, or 2m′.
+    /// Returns the number of moments that carry information: the rank of K_m, or 2m′.
     pub fn rank(&self) -> usize {
         match &self.kind {
             Kind::Nystrom { rank, .. } => *rank,
@@ -120,17 +122,17 @@ impl Embedding {
         }
     }
 
-    /// The landmarks, row-major, if there are any.
+    /// Returns the landmarks, row-major, if there are any.
     pub fn landmarks(&self) -> Option<&[f64]> {
         matches!(self.kind, Kind::Nystrom { .. }).then_some(self.points.as_slice())
     }
 
-    /// The frequencies over σ, row-major, if there are any.
+    /// Returns the frequencies divided by σ, row-major, if there are any.
     pub fn frequencies(&self) -> Option<&[f64]> {
         matches!(self.kind, Kind::Fourier).then_some(self.points.as_slice())
     }
 
-    /// `β = K_m⁺ k̄`, if there are landmarks: `⟨P_m A(π_n), A(P_θ)⟩ = βᵀ f(θ)`.
+    /// Returns `β = K_m⁺ k̄` if there are landmarks: `⟨P_m A(π_n), A(P_θ)⟩ = βᵀ f(θ)`.
     pub fn dual(&self) -> Option<&[f64]> {
         match &self.kind {
             Kind::Nystrom { dual, .. } => Some(dual),
@@ -138,9 +140,9 @@ impl Embedding {
         }
     }
 
-    /// The features of an atom, whose covariance may be a matrix: with V = Γ + σ²I,
-    /// `√(σ^{2d}/det V) exp(−½ (x̃ − μ)ᵀ V⁻¹ (x̃ − μ))`, or cosines and sines damped by `exp(−½ ωᵀΓω)`. `None`
-    /// where rounding leaves no inverse of V.
+    /// Returns the features of an atom whose covariance may be a matrix: with V = Γ + σ²I,
+    /// `√(σ^{2d}/det V) exp(−½ (x̃ − μ)ᵀ V⁻¹ (x̃ − μ))`, or cosines and sines damped by
+    /// `exp(−½ ωᵀΓω)`. Returns `None` if V is singular up to rounding.
     pub fn features_of(&self, atom: &Atom) -> Option<Vec<f64>> {
         Some(match (&atom.covariance, &self.kind) {
             (Covariance::Diagonal(variance), _) => self.features(&atom.mean, variance),
@@ -171,7 +173,7 @@ impl Embedding {
         })
     }
 
-    /// `f(μ, γ)`: the features of an atom before whitening.
+    /// Returns `f(μ, γ)`, the features of an atom before whitening.
     pub fn features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
         match &self.kind {
             Kind::Nystrom { .. } => self.landmark_features(mean, variance),
@@ -182,7 +184,7 @@ impl Embedding {
     fn landmark_features(&self, mean: &[f64], variance: &[f64]) -> Vec<f64> {
         let columns = &self.columns;
         if self.kernel == Kernel::Laplace {
-            // A Dirac: an atom of this kernel has no width.
+            // For this kernel all atoms are Diracs.
             let mut features = vec![0.0; self.len()];
             columns.add_absolutes(mean, -1.0 / self.sigma2.sqrt(), &mut features);
             features.iter_mut().for_each(|x| *x = x.exp());
@@ -200,7 +202,7 @@ impl Embedding {
         let half = self.len() / 2;
         let mut phases = vec![0.0; half];
         self.columns.add_products(mean, &mut phases);
-        // A Dirac is not damped.
+        // The features of a Dirac are not damped.
         let wide = variance.iter().any(|g| *g != 0.0);
         let mut damping = vec![0.0; if wide { half } else { 0 }];
         if wide {
@@ -271,7 +273,7 @@ impl Embedding {
         }
     }
 
-    /// `fᵀMf`: the squared length of a sketch in its own metric.
+    /// Returns `fᵀMf`, the squared norm of a sketch in its own metric.
     pub fn squared_norm(&self, features: &[f64]) -> f64 {
         match &self.kind {
             Kind::Nystrom { metric, .. } => dot(features, &metric.times(features)),
@@ -279,7 +281,7 @@ impl Embedding {
         }
     }
 
-    /// `M f` of each.
+    /// Returns `M f` for each vector f.
     pub fn metric_times(&self, features: &[Vec<f64>]) -> Vec<Vec<f64>> {
         match &self.kind {
             Kind::Nystrom { metric, .. } => metric.times_each(features),
@@ -287,8 +289,8 @@ impl Embedding {
         }
     }
 
-    /// `G = ⟨A(P_1), A(P_2)⟩` in the full feature space, and its gradients by the first atom:
-    /// `Π √(σ²/V) exp(−½ Σ (μ_1 − μ_2)²/V)` with V = γ_1 + γ_2 + σ².
+    /// Returns `G = ⟨A(P_1), A(P_2)⟩` in the full feature space and its gradients with respect to
+    /// the first atom: `Π √(σ²/V) exp(−½ Σ (μ_1 − μ_2)²/V)` with V = γ_1 + γ_2 + σ².
     pub fn inner(&self, a: (&[f64], &[f64]), b: (&[f64], &[f64])) -> (f64, Vec<f64>, Vec<f64>) {
         if self.kernel == Kernel::Laplace {
             let kernel = self.kernel();
@@ -310,7 +312,8 @@ impl Embedding {
     }
 }
 
-/// `Σ_j p_j (x̃_jk − μ_k)` and `Σ_j p_j (x̃_jk − μ_k)²` for each k, as eight sums side by side.
+/// Computes `Σ_j p_j (x̃_jk − μ_k)` and `Σ_j p_j (x̃_jk − μ_k)²` for each k, with eight partial
+/// sums.
 struct Moments<'a> {
     columns: &'a PointColumns,
     mean: &'a [f64],
@@ -342,7 +345,7 @@ impl Work for Moments<'_> {
     }
 }
 
-/// `Σ_j t_j ω_jk` and `Σ_j s_j ω_jk²` for each k, as eight sums side by side.
+/// Computes `Σ_j t_j ω_jk` and `Σ_j s_j ω_jk²` for each k, with eight partial sums.
 struct Turned<'a> {
     columns: &'a PointColumns,
     turns: &'a [f64],
@@ -404,7 +407,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Central differences with h = 1e-5 err by about 1e-10 in these ranges.
+        /// Central differences with h = 1e-5 have an error of about 1e-10 in these ranges.
         #[test]
         fn derivatives_match_finite_differences(
             fourier in any::<bool>(),
@@ -433,8 +436,9 @@ mod tests {
             }
         }
 
-        /// The features of a Gaussian are the mean features of Diracs drawn from it: compare with a
-        /// quadrature along one axis (γ zero in the others), 61 nodes over ±6 standard deviations.
+        /// The features of a Gaussian are the mean features of Diracs drawn from it. Compares them
+        /// with a quadrature along one axis (γ zero in the others), with 61 nodes over ±6 standard
+        /// deviations.
         #[test]
         fn gaussians_are_averages_of_diracs(fourier in any::<bool>(), seed in 0u64..10, variance in 0.1..2.0f64) {
             let e = embedding(fourier, seed);
@@ -454,8 +458,9 @@ mod tests {
             }
         }
 
-        /// Turned axes turn landmarks and Gaussians alike: a matrix whose eigenvectors are turned axes, at
-        /// a mean seen from them, is the mean of Diracs drawn along them. 61 nodes over ±6 deviations each.
+        /// The features of a Gaussian with a full covariance are the mean features of Diracs drawn
+        /// along its eigenvectors. Uses 61 nodes over ±6 standard deviations along each of two
+        /// rotated axes.
         #[test]
         fn matrices_are_averages_of_diracs(
             fourier in any::<bool>(),
@@ -487,7 +492,8 @@ mod tests {
             }
         }
 
-        /// Diracs under the Laplace kernel, away from the kinks at the coordinates of the landmarks.
+        /// Diracs under the Laplace kernel, away from the kinks at the coordinates of the
+        /// landmarks.
         #[test]
         fn derivatives_under_the_laplace_kernel(
             seed in 0u64..20,

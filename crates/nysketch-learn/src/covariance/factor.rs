@@ -1,12 +1,12 @@
-//! What makes the rows of a component white: `W = L⁻¹`, with `Γ = L Lᵀ`.
+//! The whitening factor of a covariance: `W = L⁻¹`, with `Γ = L Lᵀ`.
 //!
 //! ```text
 //! s = W (x − μ) ,   q = Σ_i s_i² = (x − μ)ᵀ Γ⁻¹ (x − μ) ,   log det Γ = −2 Σ_i log W_ii
 //! log N(x; μ, Γ) = −½ (d log 2π + log det Γ) − ½ q
 //! ```
 //!
-//! Products are added in the order of the columns, without fused multiply-adds, so that every machine gets the
-//! same bits.
+//! Products are added in the order of the columns, without fused multiply-adds, so that every
+//! machine gets the same bits.
 
 use super::symmetric::{SymmetricMatrix, start};
 use nysketch_core::numeric::linalg::dot;
@@ -14,8 +14,8 @@ use nysketch_core::numeric::random::normal;
 use nysketch_core::numeric::simd::{Instructions, Work};
 use std::sync::Arc;
 
-/// Largest entry of W. With values of at most 10¹⁰⁰ no entry of s overflows, so that none is infinity less
-/// infinity.
+/// Largest entry of W. With values of at most 10¹⁰⁰ no entry of s overflows, so that no sum becomes
+/// infinity minus infinity.
 const LARGEST: f64 = 1e200;
 
 /// The whitening factor of a covariance. Clones share their numbers.
@@ -34,17 +34,17 @@ pub struct Factor {
     log_det: f64,
 }
 
-/// W.
+/// The factor W.
 #[derive(Debug, Clone)]
 pub(crate) enum Whitening {
     /// `1/√γ`.
     Diagonal(Arc<[f64]>),
-    /// The rows of a lower triangle, i + 1 numbers in row i.
+    /// The rows of a lower triangle, with i + 1 numbers in row i.
     Lower(Arc<[f64]>),
 }
 
 impl Factor {
-    /// That of a diagonal; `None` where a variance is not positive.
+    /// Returns the factor of a diagonal; `None` if a variance is not positive.
     pub(super) fn of_diagonal(variances: &[f64]) -> Option<Self> {
         let usable = variances.iter().all(|v| v.is_normal() && *v > 0.0);
         usable.then(|| Factor {
@@ -53,7 +53,8 @@ impl Factor {
         })
     }
 
-    /// That of a matrix; `None` where it is not positive definite, or its inverse overflows.
+    /// Returns the factor of a matrix; `None` if it is not positive definite or its inverse
+    /// overflows.
     pub(super) fn of_matrix(matrix: &SymmetricMatrix) -> Option<Self> {
         let lower = inverse_triangle(matrix, Instructions::best())?;
         let log = |i: usize| lower[start(i) + i].ln();
@@ -61,7 +62,7 @@ impl Factor {
         Some(Factor { whitening: Whitening::Lower(lower.into()), log_det })
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn dims(&self) -> usize {
         match &self.whitening {
             Whitening::Diagonal(w) => w.len(),
@@ -69,28 +70,28 @@ impl Factor {
         }
     }
 
-    /// W.
+    /// Returns W.
     pub(crate) fn whitening(&self) -> &Whitening {
         &self.whitening
     }
 
-    /// `log det Γ`.
+    /// Returns `log det Γ`.
     pub fn log_det(&self) -> f64 {
         self.log_det
     }
 
-    /// `log N(μ; μ, Γ)`.
+    /// Returns `log N(μ; μ, Γ)`.
     pub fn log_peak(&self) -> f64 {
         -0.5 * (self.dims() as f64 * std::f64::consts::TAU.ln() + self.log_det)
     }
 
-    /// `s = W t`.
+    /// Returns `s = W t`.
     pub fn whiten(&self, t: &[f64]) -> Vec<f64> {
         match &self.whitening {
             Whitening::Diagonal(w) => t.iter().zip(&**w).map(|(t, w)| t * w).collect(),
             Whitening::Lower(w) => (0..t.len())
                 .map(|i| {
-                    // From 0, as where many rows are whitened at once.
+                    // The sum starts at 0, as it does when many rows are whitened at once.
                     let row = &w[start(i)..start(i + 1)];
                     row.iter().zip(t).fold(0.0, |s, (w, t)| s + w * t)
                 })
@@ -98,7 +99,7 @@ impl Factor {
         }
     }
 
-    /// Every entry of W that is not zero, with its row and column.
+    /// Calls `visit` with the row, the column and the value of every nonzero entry of W.
     pub(crate) fn each_entry(&self, mut visit: impl FnMut(usize, usize, f64)) {
         match &self.whitening {
             Whitening::Diagonal(w) => w.iter().enumerate().for_each(|(i, w)| visit(i, i, *w)),
@@ -111,24 +112,24 @@ impl Factor {
         }
     }
 
-    /// `(x − μ)ᵀ Γ⁻¹ (x − μ)`.
+    /// Returns `(x − μ)ᵀ Γ⁻¹ (x − μ)`.
     pub fn squared_distance(&self, x: &[f64], mean: &[f64]) -> f64 {
         let t: Vec<f64> = x.iter().zip(mean).map(|(x, m)| x - m).collect();
         self.whiten(&t).iter().fold(0.0, |q, s| q + s * s)
     }
 
-    /// `log N(x; μ, Γ)`.
+    /// Returns `log N(x; μ, Γ)`.
     pub fn log_density(&self, x: &[f64], mean: &[f64]) -> f64 {
         self.log_peak() - 0.5 * self.squared_distance(x, mean)
     }
 
-    /// A row drawn from `N(μ, Γ)`: `μ + L z`, which is what W makes z of, plus μ.
+    /// Draws a row from `N(μ, Γ)`: `μ + L z` with standard normal z.
     pub fn draw(&self, mean: &[f64], rng: &mut impl rand::Rng) -> Vec<f64> {
         let y = self.unwhiten(mean.iter().map(|_| normal(rng)).collect());
         y.iter().zip(mean).map(|(y, m)| m + y).collect()
     }
 
-    /// `L s`: what W makes s of.
+    /// Returns `L s`, the vector that W maps to s.
     pub(crate) fn unwhiten(&self, mut y: Vec<f64>) -> Vec<f64> {
         match &self.whitening {
             Whitening::Diagonal(w) => y.iter_mut().zip(&**w).for_each(|(y, w)| *y /= w),
@@ -143,7 +144,7 @@ impl Factor {
     }
 }
 
-/// W of a matrix; every instruction set gives the same bits.
+/// Returns W of a matrix; every instruction set gives the same bits.
 fn inverse_triangle(matrix: &SymmetricMatrix, instructions: Instructions) -> Option<Vec<f64>> {
     struct Inverse<'a>(&'a SymmetricMatrix, &'a mut Option<Vec<f64>>);
     impl Work for Inverse<'_> {
@@ -157,7 +158,7 @@ fn inverse_triangle(matrix: &SymmetricMatrix, instructions: Instructions) -> Opt
     found
 }
 
-/// L. A pivot that is rounding of its variance is none.
+/// Returns L; `None` if a pivot is within the rounding error of its variance.
 #[inline(always)]
 fn triangle(matrix: &SymmetricMatrix) -> Option<Vec<f64>> {
     let d = matrix.dims();
@@ -178,7 +179,7 @@ fn triangle(matrix: &SymmetricMatrix) -> Option<Vec<f64>> {
     Some(l)
 }
 
-/// `W_i = (e_i − Σ_{l<i} L_il W_l)/L_ii`, one row after the other, in the place of L.
+/// Returns `W_i = (e_i − Σ_{l<i} L_il W_l)/L_ii`, computed row by row in place of L.
 #[inline(always)]
 fn inverse(d: usize, l: Vec<f64>) -> Option<Vec<f64>> {
     let mut w = l;
@@ -207,7 +208,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// `B Bᵀ/d + I/10`, in units that differ by 10⁸: condition numbers near 100 once units are equal.
+    /// Returns `B Bᵀ/d + I/10`, in units that differ by factors of up to 10⁸: condition numbers
+    /// near 100 in equal units.
     fn matrix(d: usize, rng: &mut ChaCha8Rng) -> SymmetricMatrix {
         let b: Vec<Vec<f64>> = (0..d).map(|_| (0..d).map(|_| normal(rng)).collect()).collect();
         let unit = |i: usize| 10f64.powi(4 - 4 * (i as i32 % 3));
@@ -221,8 +223,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
-        /// `W Γ Wᵀ = I`, the quadratic form and the determinant of the linear-algebra crate, the same bits with
-        /// every instruction set.
+        /// Compares `W Γ Wᵀ` with I, and the quadratic form and the determinant with the
+        /// linear-algebra crate. Every instruction set gives the same bits.
         #[test]
         fn rows_become_white(d in 1usize..40, seed in any::<u64>()) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -254,7 +256,8 @@ mod tests {
             prop_assert!((factor.log_det() - (logs - units)).abs() < 1e-9);
         }
 
-        /// A matrix without correlations is its diagonal, bit for bit but for the logarithms.
+        /// A matrix without correlations gives the same bits as its diagonal, except for the
+        /// logarithms.
         #[test]
         fn a_diagonal_is_a_matrix(variances in prop::collection::vec(1e-3..1e3f64, 1..20), seed in any::<u64>()) {
             let d = variances.len();
@@ -269,8 +272,8 @@ mod tests {
         }
     }
 
-    /// The covariance of 100,000 draws; an entry has a standard deviation of at most √(2 Γ_ii Γ_jj/n), 0.0045
-    /// with unit variances.
+    /// The covariance of 100,000 draws: an entry has a standard deviation of at most √(2 Γ_ii
+    /// Γ_jj/n), which is 0.0045 for unit variances.
     #[test]
     fn draws_have_the_covariance() {
         let gamma = [[1.0, 0.9, 0.0], [0.9, 1.0, -0.3], [0.0, -0.3, 1.0]];
@@ -299,12 +302,12 @@ mod tests {
             Covariance::Full(SymmetricMatrix::from_rows(&[[a, b], [b, c]]).unwrap()).cholesky()
         };
         assert!(full(1.0, 0.999, 1.0).is_some());
-        // Of rank one, but for rounding.
+        // A matrix of rank one, up to rounding.
         assert!(full(0.1, 0.3, 0.9).is_none());
         assert!(full(1.0, 1.1, 1.0).is_none());
         assert!(full(-1.0, 0.0, 1.0).is_none());
         assert!(full(0.0, 0.0, 1.0).is_none());
-        // The inverse of its root would overflow where rows are large.
+        // The inverse of its root would overflow for large rows.
         assert!(full(1e-300, 0.0, 1.0).is_some());
         assert!(full(1e-310, 0.0, 1.0).is_none());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {

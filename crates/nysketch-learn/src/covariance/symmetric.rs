@@ -1,12 +1,12 @@
-//! Symmetric matrices: the lower triangle, row by row.
+//! Symmetric matrices, stored as the lower triangle, row by row.
 
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use std::sync::Arc;
 
-/// Entries that should be equal may differ by this much of `√(a_ii a_jj)`: what rounding leaves.
+/// Tolerance of symmetry for entries computed with rounding errors, as a share of `√(a_ii a_jj)`.
 const SYMMETRIC: f64 = 1e-8;
 
-/// A symmetric matrix. Clones share their numbers.
+/// A symmetric matrix. Clones share their entries.
 ///
 /// ```
 /// use nysketch::SymmetricMatrix;
@@ -17,17 +17,17 @@ const SYMMETRIC: f64 = 1e-8;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SymmetricMatrix {
     dims: usize,
-    /// Row i is at `i(i + 1)/2` and has i + 1 numbers.
+    /// Row i starts at `i(i + 1)/2` and has i + 1 entries.
     lower: Arc<[f64]>,
 }
 
-/// Where row i of a lower triangle starts.
+/// Returns the index at which row i of a lower triangle starts.
 pub(super) fn start(i: usize) -> usize {
     i * (i + 1) / 2
 }
 
 impl SymmetricMatrix {
-    /// The matrix with entries `f(row, column)`, asked for where column ≤ row.
+    /// Creates the matrix with entries `f(row, column)`; `f` is called with column ≤ row.
     pub fn from_fn(dims: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
         let mut lower = Vec::with_capacity(start(dims));
         for i in 0..dims {
@@ -36,8 +36,8 @@ impl SymmetricMatrix {
         SymmetricMatrix { dims, lower: lower.into() }
     }
 
-    /// From as many rows as each has numbers; what is wrong with them, to be said after "that", where they
-    /// are not symmetric.
+    /// Creates a matrix from its complete rows. If they are not a symmetric matrix, returns the
+    /// reason as the end of a sentence that starts with "it".
     pub fn from_rows(rows: &[impl AsRef<[f64]>]) -> Result<Self, &'static str> {
         let at = |i: usize, j: usize| rows[i].as_ref()[j];
         if rows.iter().any(|row| row.as_ref().len() != rows.len()) {
@@ -57,33 +57,33 @@ impl SymmetricMatrix {
         Ok(Self::from_fn(rows.len(), at))
     }
 
-    /// Number of rows and of columns.
+    /// Returns the number of rows, which is also the number of columns.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// One entry.
+    /// Returns the entry in row `i` and column `j`.
     pub fn get(&self, i: usize, j: usize) -> f64 {
         self.lower[start(i.max(j)) + i.min(j)]
     }
 
-    /// The diagonal.
+    /// Returns the diagonal.
     pub fn diagonal(&self) -> Vec<f64> {
         (0..self.dims).map(|i| self.get(i, i)).collect()
     }
 
-    /// Its rows, whole.
+    /// Iterates over the complete rows.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Vec<f64>> + '_ {
         (0..self.dims).map(|i| (0..self.dims).map(|j| self.get(i, j)).collect())
     }
 
-    /// The lower triangle, row by row.
+    /// Returns the lower triangle, row by row.
     pub fn lower(&self) -> &[f64] {
         &self.lower
     }
 }
 
-/// Whole rows.
+/// Serialises the complete rows.
 impl Serialize for SymmetricMatrix {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut rows = serializer.serialize_seq(Some(self.dims))?;
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(rows[1], [11.0, 12.0, 22.0, 32.0]);
         assert_eq!(SymmetricMatrix::from_rows(&rows).unwrap(), matrix);
         assert_eq!(serde_json::to_value(&matrix).unwrap(), serde_json::to_value(&rows).unwrap());
-        // Rounding is no asymmetry.
+        // Rounding errors do not count as asymmetry.
         let mut other = rows.clone();
         other[0][3] += 1e-12;
         assert_eq!(SymmetricMatrix::from_rows(&other).unwrap(), matrix);

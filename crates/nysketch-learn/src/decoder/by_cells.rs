@@ -1,4 +1,4 @@
-//! The decoder `cells`.
+//! The decoder `cells`: centres and mixtures from cell moments and retained rows.
 
 use super::calibrate::weighted;
 use super::cells::{Cells, ended};
@@ -22,35 +22,37 @@ use nysketch_core::sums::Sum;
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
 
-/// Centres are looked for on the cells: so many times while they are few, each run with rounds of exchanges.
+/// Number of k-means runs on the cells while k is small, and rounds of exchanges in each run.
 const RUNS: usize = 10;
 const EXCHANGES: usize = 10;
 const ITERATIONS: usize = 200;
-/// Iterations after which centres are taken to stand still.
+/// Number of iterations after which centres are assumed to have converged.
 const STANDSTILL: usize = 2_000;
-/// Iterations on witness rows after which runs are told apart.
+/// Number of iterations on retained rows after which runs are compared.
 const RACE: usize = 10;
-/// Share of the risk by which an iteration must lower it.
+/// Minimum decrease of the risk per iteration, as a share of the risk.
 const TOLERANCE: f64 = 1e-5;
 
-/// How hard k centres are looked for. Runs of many centres differ little, and each of them costs more.
+/// Returns the effort of the search for k centres. With many centres, runs differ little and each
+/// costs more.
 fn effort(k: usize, threads: usize) -> Effort {
     let restarts = (RUNS * 50 / k.max(1)).clamp(1, RUNS);
     let (exchanges, tolerance) = (EXCHANGES, TOLERANCE);
     Effort { restarts, iterations: ITERATIONS, exchanges, tolerance, threads }
 }
 
-/// How far densities of rows are from those of the points towards those of points held out: with p numbers and s
-/// witnesses a likelihood is p/2s too large on the points, p/2s too small on other rows, and p/s too small on one half
-/// for what was fitted to the other.
+/// How far to move the density quantiles of the points towards those of held-out points. With p
+/// parameters and s retained rows, a log-likelihood is p/2s too large on the points themselves,
+/// p/2s too small on other rows, and p/s too small on one half for a model fitted to the other
+/// half.
 const HELD_OUT: f64 = 2.0 / 3.0;
-/// Columns up to which a mixture is looked for that describes the cells: they are unfolded into 20,000 points, which are
-/// 128 MB at so many.
+/// Maximum number of columns for which a mixture that describes the cells is fitted. It needs
+/// 20,000 points, which take 128 MB with this number of columns.
 const DESCRIBED: usize = 800;
-/// How far the optimism of a likelihood may be off, as a share of it.
+/// Relative error of the estimated optimism of a likelihood.
 const OPTIMISM_ERROR: f64 = 0.3;
 
-/// Learns from count, mean and variance of the cells.
+/// Learns from the count, mean and variance of the cells.
 pub struct CellsDecoder;
 
 impl Decode for CellsDecoder {
@@ -89,7 +91,7 @@ impl Decode for CellsDecoder {
         let (warm, k) = (in_space(cells, job.warm), job.params.k);
         let effort = effort(k, job.params.threads);
         let (rng, report) = (&mut job.rng, &mut job.report);
-        // Levels of rows that lack numbers are told by the cells alone.
+        // Only the cells know the levels of rows with missing values.
         let both = job.context.plan().is_partial() && !job.context.plan().categories().is_empty();
         let centres = match job.context.witness_points(false).filter(|_| !both) {
             points if job.params.standstill => {
@@ -161,8 +163,8 @@ impl Decode for CellsDecoder {
     }
 }
 
-/// Centres found on cells, from several starts, and finished on witness rows: a cell cannot tell which of its rows lie on
-/// which side of a border, nor which of them lack what.
+/// Finds centres on the cells, from several starts, and refines them on the retained rows: cell
+/// sums do not show on which side of a border a row lies, or which of its values are missing.
 #[expect(clippy::too_many_arguments, reason = "what a search for centres takes")]
 fn on_witnesses(
     cells: &Cells,
@@ -183,7 +185,7 @@ fn on_witnesses(
         let warm = if run == 0 { warm } else { &[] };
         let (_, mut centres) = means.cluster_from(k, loss, one, warm, rng);
         if centres.len() < k {
-            // Sums that count in wide steps do not tell cells apart that rows do.
+            // If the sums have a coarse resolution, cells can coincide although their rows differ.
             centres = points.grow(centres, k, rng);
         }
         points.iterate(&mut centres, loss, short);
@@ -199,7 +201,7 @@ fn on_witnesses(
     best
 }
 
-/// Centres iterated on from where they are until nothing moves.
+/// Iterates centres to convergence.
 fn standstill(
     points: WeightedPoints,
     mut centres: Vec<Vec<f64>>,
@@ -213,7 +215,7 @@ fn standstill(
     centres
 }
 
-/// Centres of numbers alone with the levels of all rows.
+/// Appends the mean levels of all rows to centres that have numeric columns only.
 fn in_space(cells: &Cells, warm: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let points = cells.weighted_means();
     let mass = points.mass();
@@ -225,7 +227,8 @@ fn in_space(cells: &Cells, warm: &[Vec<f64>]) -> Vec<Vec<f64>> {
     warm
 }
 
-/// The best mixture that EM finds, its covariances shrunk where the witnesses do not carry them.
+/// Returns the best mixture that EM finds. Its covariances are shrunk if the retained rows are too
+/// few to estimate them.
 fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
     let k = job.params.k;
     let found = match job.warm.is_empty() {
@@ -255,7 +258,7 @@ fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
     found
 }
 
-/// The mixture of diagonals that describes the cells, where the witnesses do not speak against it.
+/// Returns the diagonal mixture that describes the cells, unless the retained rows contradict it.
 fn described(
     job: &mut Job<'_>,
     cells: &Cells,
@@ -270,13 +273,13 @@ fn described(
     }
     let other = cells.describe(job.params.k, &mut job.rng)?.atoms;
     let likelihood = points.mean(&Said::new(points, &other).log_density).0;
-    // The one that was fitted to the witnesses is more likely on them by chance alone.
+    // The mixture that was fitted to the retained rows is more likely on them by chance alone.
     let numbers = search.kind.parameters(job.params.k, job.context.plan().dims());
     let chance = numbers as f64 / points.witnesses().max(1) as f64;
     (likelihood > found.ended.likelihood - chance).then_some(other)
 }
 
-/// What the points, and halves of them, tell of the likelihood and the densities of the rows.
+/// Estimates the likelihood and the density quantiles of the rows, from all points and from halves.
 fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Option<HeldOut>) {
     if points.witnesses() == 0 {
         return;
@@ -285,10 +288,12 @@ fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Opti
     let said = Said::new(points, atoms);
     let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism);
     let (mean, error) = points.mean(&said.log_density);
-    // The mixture is as good as it looks on witnesses that are rows of the sketch, which they need not be.
+    // For retained rows that are also rows of this sketch, the in-sample value is correct. Whether
+    // they are is unknown, so only half of their share of the optimism is subtracted, and the other
+    // half is added to the error.
     let seen = 0.5 * (points.witnesses() as f64 / sketch.weight()).min(1.0);
     let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism) + seen * optimism;
-    // Witnesses are kept in single precision.
+    // Retained rows are stored in single precision.
     let error = error.max(1e-5 * mean.abs());
     let optimism = (1.0 - seen) * optimism;
     let logs = plan.frame.log_scale();

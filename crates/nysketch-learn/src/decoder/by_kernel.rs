@@ -1,4 +1,4 @@
-//! The decoder `kernel`.
+//! The decoder `kernel`: centres and mixtures from kernel sums.
 
 use super::by_pursuit::{check_kernel_sums, chosen_rung};
 use super::calibrate::{self, weighted};
@@ -16,10 +16,11 @@ use nysketch_core::kernel::Kernel;
 use nysketch_core::kmeans::{Effort, WeightedPoints};
 
 const EFFORT: Effort = Effort::new(20, 200);
-/// What chance explains at most, as a share of the risk of k-means on calibrated landmarks.
+/// Largest risk difference attributed to chance, as a share of the risk of k-means on calibrated
+/// landmarks.
 const MOST_CHANCE: f64 = 0.15;
 
-/// Matches the kernel sums with atoms of a learned width.
+/// Fits atoms of a learned width to the kernel sums.
 pub struct KernelDecoder;
 
 impl Decode for KernelDecoder {
@@ -48,8 +49,9 @@ impl Decode for KernelDecoder {
         let loss = task.loss();
         let plain = calibrated.cluster(k, loss, EFFORT, &mut job.rng);
         let means: Vec<Vec<f64>> = matched.iter().map(|a| a.mean.clone()).collect();
-        // Below about k(d+1) moments matching is arbitrary, and atoms that cluster the calibrated landmarks worse than
-        // k-means does, by more than chance explains, have not found the clusters.
+        // Below about k(d+1) moments, matching is arbitrary. Atoms whose risk on the calibrated
+        // landmarks exceeds that of k-means by more than chance explains have not found the
+        // clusters.
         let chance = 1.0 + (2.0 * k as f64 / calibrated.effective()).min(MOST_CHANCE);
         let sound = calibrated.risk(&means, loss) <= chance * calibrated.risk(&plain, loss);
         if task == Task::Kmeans && matcher.enough_moments() && sound {
@@ -57,7 +59,7 @@ impl Decode for KernelDecoder {
         }
         from_landmarks(&mut job.report);
         if task == Task::Kmedians {
-            // What k-means would have answered is a start like others.
+            // The k-means centres serve as one more start.
             let (mean_risk, medians) =
                 calibrated.cluster_from(k, loss, EFFORT, &means, &mut job.rng);
             if mean_risk < calibrated.risk(&plain, loss) {
@@ -90,8 +92,9 @@ impl Decode for KernelDecoder {
         if learned.atoms.len() < k {
             return Ok(atoms);
         }
-        // Landmarks are rows: a mixture under which they are less likely than other rows are under one that was fitted to
-        // landmarks has not found the clusters, or has lost variances that the sketch cannot tell.
+        // Landmarks are rows. If they are less likely under this mixture than other rows are under
+        // a mixture fitted to landmarks, it has not found the clusters, or it has lost variances
+        // that the sketch cannot determine.
         if Cells::of_points(calibrated).likelihood(&atoms) >= learned.likelihood {
             return Ok(atoms);
         }
@@ -100,7 +103,8 @@ impl Decode for KernelDecoder {
     }
 }
 
-/// A share of the variance of each column: of the rows where the sketch knows it, since landmarks may all have the same value.
+/// Returns a share of the variance of each column: the variance of the rows if the sketch contains
+/// it, because the landmarks may all have the same value.
 fn least_variances(context: &Context<'_>, points: &WeightedPoints, share: f64) -> Floor {
     let of_points = Cells::of_points(points).floor_at(share);
     let Some(of_rows) = context.floor_of_moments(share) else { return of_points };
@@ -108,13 +112,14 @@ fn least_variances(context: &Context<'_>, points: &WeightedPoints, share: f64) -
     Floor::new(pairs.map(|(p, r)| p.max(*r)).collect())
 }
 
-/// Says that the model is that of calibrated landmarks, which have no bandwidth: they match the sums at all of them.
+/// Records that the model comes from calibrated landmarks. These have no bandwidth, because they
+/// match the sums at all bandwidths.
 fn from_landmarks(report: &mut Report) {
     report.calibrated = true;
     report.bandwidth = None;
 }
 
-/// The matcher at the chosen bandwidth.
+/// Returns the matcher at the chosen bandwidth.
 fn matcher<'a>(job: &mut Job<'a>) -> Result<Matcher<'a>> {
     let rung = chosen_rung(job.context, job.params)?;
     job.report.bandwidth = Some(job.context.plan().bandwidths[rung]);
@@ -137,8 +142,9 @@ fn matcher_at<'a>(
     })
 }
 
-/// Fourier sketches have no landmarks to estimate a risk with. Each rung is decoded, and the atoms
-/// whose mean and variances are nearest to the data's, which the sketch knows exactly, are kept.
+/// Decodes a Fourier sketch. It has no landmarks on which to estimate a risk, so each bandwidth is
+/// decoded, and the atoms are kept whose mean and variances are nearest to those of the data, which
+/// the sketch knows exactly.
 fn without_landmarks(job: &mut Job<'_>) -> Result<Vec<Atom>> {
     let (context, params) = (job.context, job.params);
     let plan = context.plan();

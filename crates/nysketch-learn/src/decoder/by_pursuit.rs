@@ -1,7 +1,9 @@
-//! The decoders `clompr` and `clomp`, and what all decoders of kernel sums have in common.
+//! The decoders `clompr` and `clomp`, and functions shared by all decoders of kernel sums.
 //!
-//! A pursuit is as good as its chance: several are run, each with random numbers of its own, and the one with the least
-//! objective is kept, its atoms replaced where it is above the noise of the sketch, and polished. The first of them does not depend on how many there are.
+//! The result of a pursuit depends on its random numbers. Several pursuits are run, each with its
+//! own random stream, and the one with the smallest objective is kept. If its objective is above
+//! the noise floor of the sketch, its atoms are replaced one by one; then it is polished. The
+//! result of the first pursuit does not depend on the number of pursuits.
 
 use super::clompr::{Clompr, Pursued, Steps, objective_of};
 use super::constraints::Constraints;
@@ -111,7 +113,7 @@ impl Pursuit {
     }
 }
 
-/// Refuses sketches without kernel sums, or with fewer than atoms.
+/// Returns an error if the sketch has no kernel sums, or fewer kernel sums than atoms.
 pub fn check_kernel_sums(context: &Context<'_>, params: &FitParams) -> Result<()> {
     let plan = context.plan();
     if !plan.collect.kernel {
@@ -125,7 +127,7 @@ pub fn check_kernel_sums(context: &Context<'_>, params: &FitParams) -> Result<()
     Ok(())
 }
 
-/// The rung that was asked for, or else the best one.
+/// Returns the index of the requested bandwidth, or of the best one.
 pub fn chosen_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     match params.bandwidth {
         Some(sigma2) => context.plan().rung_of(sigma2),
@@ -133,8 +135,8 @@ pub fn chosen_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     }
 }
 
-/// The rung nearest, in ratio, to twice the risk that calibrated landmarks give; the middle one
-/// where there are no landmarks and for other kernels than the Gaussian.
+/// Returns the index of the bandwidth nearest, in ratio, to twice the risk on calibrated landmarks.
+/// Returns the middle one if there are no landmarks or the kernel is not Gaussian.
 fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     let bandwidths = &context.plan().bandwidths;
     let middle = bandwidths.len() / 2;
@@ -170,12 +172,13 @@ mod tests {
     use nysketch_core::sketch::Sketch;
     use std::sync::Arc;
 
-    /// Five clusters in five columns, and a sketch of as many numbers as the model has: hard enough that pursuits differ.
+    /// Returns five clusters in five columns, and a sketch with as many numbers as the model has
+    /// parameters: a problem hard enough that pursuits differ.
     fn sketch(fourier: bool) -> (Table, Sketch) {
         sketch_of(5, 50, fourier)
     }
 
-    /// As many clusters as columns, in m numbers.
+    /// Returns as many clusters as columns, and a sketch of m numbers.
     fn sketch_of(k: usize, m: usize, fourier: bool) -> (Table, Sketch) {
         let rows = Mixture::new(k, k, 2.0, 3).unwrap().rows(0, 4000).values;
         let table = Table::unnamed(k, rows).unwrap();
@@ -215,7 +218,8 @@ mod tests {
         }
     }
 
-    /// Starts from the moments alone leave no difference between a plan with rows and one without but the features.
+    /// With starts from the moments alone, plans with and without rows differ only in their
+    /// features.
     #[test]
     fn a_pursuit_without_rows_finds_the_clusters() {
         for fourier in [true, false] {
@@ -233,13 +237,15 @@ mod tests {
                 let off =
                     |found: &Vec<f64>| (0..5).map(|k| (found[k] - mean(k)).powi(2)).sum::<f64>();
                 let nearest = means.iter().map(off).fold(f64::INFINITY, f64::min);
-                // A column of a cluster has a variance of one. Fifty moments leave a tenth of it, a missed cluster 8 or more.
+                // The variance of a column within a cluster is one. With fifty moments the squared
+                // error is about a tenth of it; a missed cluster gives 8 or more.
                 assert!(nearest < 0.5, "fourier {fourier}, cluster {label}: {nearest}");
             }
         }
     }
 
-    /// A pursuit with a cluster missed is above the noise and is mended; one at the noise stays as it is, and so do Diracs.
+    /// A pursuit that missed a cluster is above the noise floor and is repaired. A pursuit at the
+    /// noise floor is not changed, and neither are Diracs.
     #[test]
     fn atoms_are_replaced_where_the_sketch_is_not_matched() {
         let (_, sketch) = sketch_of(10, 200, true);

@@ -1,8 +1,10 @@
-//! Landmarks weighted so that their sketch is the data's, and what can be learned from them.
+//! Calibrated landmarks: landmarks weighted so that their sketch matches that of the data, and
+//! mixtures learned from them.
 //!
-//! Weights are those of non-negative least squares at all bandwidths at once: in the metric of each, min Σ_l ‖W_l(K_l w − k̄_l)‖²
-//! has the normal equations (Σ_l K_l) w = Σ_l k̄_l. Landmarks are rows, so k-means and EM on them find clusters of any shape,
-//! where matching the sketch by a mixture supposes that there is one.
+//! The weights solve a non-negative least-squares problem at all bandwidths at once: in the metric
+//! of each bandwidth, min Σ_l ‖W_l(K_l w − k̄_l)‖² has the normal equations (Σ_l K_l) w = Σ_l k̄_l.
+//! Landmarks are rows, so k-means and EM on them find clusters of any shape, whereas matching the
+//! sketch by a mixture assumes that the data is a mixture.
 
 use super::em::{Em, Floor, Shaped, TOLERANCE, Until};
 use super::params::FitParams;
@@ -15,15 +17,16 @@ use nysketch_core::sketch::Sketch;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// How many points' worth of the variances of all components together those of one may be mixed with.
+/// Candidate amounts of shrinkage: the weight, in points, of the variances pooled over all
+/// components.
 const SHRINKAGES: [f64; 4] = [0.0, 1.0, 4.0, 16.0];
-/// Starts of EM and its steps.
+/// Number of EM starts and of steps per start.
 const STARTS: usize = 10;
 const STEPS: usize = 300;
-/// Parts of the points, each of which is held out once.
+/// Number of parts of the points, each of which is held out once.
 const FOLDS: usize = 4;
 
-/// Row-major landmarks weighted so that their sketch is the data's.
+/// Returns the landmarks, row-major, weighted so that their sketch matches that of the data.
 pub fn calibrated(sketch: &Sketch, landmarks: &[f64]) -> WeightedPoints {
     let plan = sketch.plan();
     let d = plan.dims();
@@ -47,7 +50,7 @@ pub fn calibrated(sketch: &Sketch, landmarks: &[f64]) -> WeightedPoints {
     WeightedPoints::new(d, landmarks, &weights)
 }
 
-/// Centres as atoms, with the share of the points nearest to each.
+/// Returns centres as atoms, with the share of the points nearest to each.
 pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
     let total = points.mass();
@@ -58,7 +61,7 @@ pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     centres.into_iter().zip(mass).map(atom).collect()
 }
 
-/// Centres as atoms that share, in each column, the variance of the points around them.
+/// Returns centres as atoms that share, in each column, the variance of the points around them.
 fn pooled(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let variance = points.variance_around(&centres);
     let mut atoms = weighted(points, centres);
@@ -66,19 +69,21 @@ fn pooled(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     atoms
 }
 
-/// A mixture learned from points, and how likely it makes rows.
+/// A mixture learned from points, with its likelihood.
 #[derive(Debug, Clone)]
 pub struct Learned {
     /// The mixture.
     pub atoms: Vec<Atom>,
-    /// Its mean log-likelihood on rows that are not among the points, as far as the points tell.
+    /// Estimated mean log-likelihood of the mixture on rows that are not among the points.
     pub likelihood: f64,
 }
 
-/// A diagonal mixture of k components by EM. Few points carry few variances: those of a component are mixed with those of
-/// all, as far as mixtures of three quarters of the points find best for the last quarter.
+/// Learns a diagonal mixture of k components by EM. A few points do not determine all variances, so
+/// the variances of each component are shrunk towards those pooled over all components. The amount
+/// is the one for which mixtures of three quarters of the points are most likely on the remaining
+/// quarter.
 ///
-/// `floor` is the least variance in each column.
+/// `floor` is the minimum variance in each column.
 pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitParams) -> Learned {
     let em = |points: &WeightedPoints, shrinkage: f64| {
         let places: Vec<f64> = points.iter().flat_map(|(x, _)| x.into_owned()).collect();
@@ -100,7 +105,7 @@ pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitPar
     let mut folds: Vec<_> = (0..FOLDS).map(|fold| points.without(fold, FOLDS)).collect();
     folds.retain(|(rest, fold)| rest.len() >= k && !fold.is_empty());
     if folds.is_empty() {
-        // Too few points to tell anything but themselves.
+        // There are too few points to hold any out.
         return learn(points, 0.0, STARTS);
     }
     let told: f64 = folds.iter().map(|(_, fold)| fold.mass()).sum();
@@ -114,8 +119,9 @@ pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitPar
     let (other, shrinkage) =
         scored.reduce(|a, b| if b.0 > a.0 { b } else { a }).expect("there is a choice");
     let own = learn(points, shrinkage, STARTS);
-    // With p numbers and s points the likelihood is p/2s too large on them, p/2s too small on other rows, and 4/3 of that too
-    // small on a quarter of the points under what was fitted to the others.
+    // With p parameters and s points, the log-likelihood is p/2s too large on the points
+    // themselves, p/2s too small on other rows, and 4/3 times as much too small on a quarter of the
+    // points under the mixture fitted to the rest.
     Learned { likelihood: (own.likelihood + 6.0 * other) / 7.0, atoms: own.atoms }
 }
 
@@ -130,7 +136,7 @@ mod tests {
         mixture(&points, k, &floor, &FitParams::new(Task::Gmm, k))
     }
 
-    /// Two clusters of weighted points, of which each is as heavy as its points.
+    /// Two clusters of weighted points; each component has the total weight of its points.
     #[test]
     fn em_on_weighted_points_finds_the_clusters() {
         let at = |i: usize| if i < 40 { i as f64 * 0.05 } else { 50.0 + (i - 40) as f64 * 0.1 };
@@ -141,14 +147,15 @@ mod tests {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
         assert!(near(atoms[0].weight, 0.25) && near(atoms[1].weight, 0.75), "{atoms:?}");
         assert!(near(atoms[0].mean[0], 0.975) && near(atoms[1].mean[0], 50.95), "{atoms:?}");
-        // 40 points 0.05 apart have a variance of 0.05²·(40² − 1)/12, or something between that and the other's.
+        // The variance of 40 points at distances of 0.05 is 0.05²·(40² − 1)/12; shrinkage moves it
+        // towards that of the other cluster.
         let (own, other) = (0.05f64.powi(2) * 1599.0 / 12.0, 0.01 * 399.0 / 12.0);
         assert!(
             atoms[0].variance()[0] <= own + 1e-9 && atoms[0].variance()[0] > 0.99 * own.min(other)
         );
     }
 
-    /// None of them panics, whatever is left of the points.
+    /// No combination panics, whatever number of points remains.
     #[test]
     fn few_points_give_few_atoms() {
         for (count, k) in [(1, 1), (1, 3), (3, 1), (3, 3), (4, 2), (5, 5), (7, 3)] {

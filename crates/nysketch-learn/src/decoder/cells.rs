@@ -1,13 +1,21 @@
-//! The cells decoder: k-means, k-medians and Gaussian mixtures from cell moments.
+//! The decoder `cells`: k-means, k-medians and Gaussian mixtures from cell moments.
 //!
-//! A cell is the rows nearest to one landmark; its count, mean and variance are known exactly. A
-//! centre close to none of a cell's borders treats its rows as one, so weighted k-means on cell means
-//! is k-means on the rows up to cells that a border cuts. No bandwidth enters.
+//! A cell is the set of rows nearest to one landmark. Its count n_c, mean μ_c and variance are
+//! known exactly, so the risk of centres θ on the cell means,
 //!
-//! Cells that a border cuts are *unfolded* into points. Where a mixture predicts the counts of the cells,
-//! points are drawn from it, each in the cell of its nearest landmark, then moved and stretched so that the
-//! cell has the mean and variance it is known to have: its shape is that of the mixture between the borders
-//! of the cell. Elsewhere points are drawn around the cell's mean.
+//! ```text
+//! Σ_c n_c min_j ‖μ_c − θ_j‖² ,
+//! ```
+//!
+//! differs from the risk on the rows only by a constant and by the cells that a border between two
+//! centres cuts. Weighted k-means on cell means is therefore k-means on the rows up to those cells.
+//! No bandwidth enters.
+//!
+//! Cells that a border cuts are *unfolded* into points. If a mixture predicts the counts of the
+//! cells, points are drawn from the mixture and assigned to the cell of their nearest landmark.
+//! Then the points of each cell are shifted and scaled to the known mean and variance of the cell;
+//! their shape is that of the mixture within the borders of the cell. Otherwise points are drawn
+//! around the mean of the cell.
 
 use super::em::{Em, Floor, Shaped, TOLERANCE, Until};
 use super::params::DEFAULT_MIN_VARIANCE;
@@ -29,31 +37,33 @@ use nysketch_core::sums::Sum;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// How iterations ended.
+/// Returns the status of an iteration that did or did not converge.
 pub(super) fn ended(converged: bool) -> Status {
     if converged { Status::Converged } else { Status::IterationLimit }
 }
 
-/// Cells that hold rows.
+/// The cells that contain rows.
 #[derive(Debug, Clone)]
 pub struct Cells {
     dims: usize,
     rows: Vec<f64>,
-    /// Row-major means.
+    /// Means, row-major.
     means: Vec<f64>,
-    /// Row-major variances within the cell; empty where none has a width.
+    /// Variances within the cell, row-major; empty if all cells have zero variance.
     variances: Vec<f64>,
-    /// Variance that a component keeps at least in each column.
+    /// Minimum variance of a component in each column.
     floor: Floor,
-    /// The least that sums can tell of it.
+    /// Resolution of the sums: the smallest variance that they can represent in each column.
     unit: Vec<f64>,
-    /// The landmark of each cell, where there are any.
+    /// The landmark of each cell, if the plan has landmarks.
     landmarks: Option<Points>,
-    /// Share of the rows that have each number, as means; empty where all have.
+    /// Share of the rows in which each column is present, in the layout of `means`; empty if no
+    /// value is missing.
     known: Vec<f64>,
-    /// Where levels of a category are coordinates: the first, how many, and what a level is on its axis.
+    /// For each category whose levels are coordinates: index of the first coordinate, number of
+    /// levels, and the coordinate value of a level.
     levels: Vec<(usize, usize, f64)>,
-    /// What centres lie on.
+    /// The unit spheres on which centres lie.
     spheres: Spheres,
 }
 
@@ -62,25 +72,25 @@ pub struct Cells {
 pub(super) struct Cell<'a> {
     pub rows: f64,
     pub mean: &'a [f64],
-    /// `None` where no cell has a width.
+    /// `None` if all cells have zero variance.
     pub variance: Option<&'a [f64]>,
-    /// Share of the rows that have each number; `None` where all have.
+    /// Share of the rows in which each column is present; `None` if no value is missing.
     pub known: Option<&'a [f64]>,
 }
 
 impl Cell<'_> {
-    /// The share of the rows that have a number.
+    /// Returns the share of the rows in which column `k` is present.
     pub fn known(&self, k: usize) -> f64 {
         self.known.map_or(1.0, |known| known[k])
     }
 
-    /// The variance of a column.
+    /// Returns the variance of column `k` within the cell.
     pub fn width(&self, k: usize) -> f64 {
         self.variance.map_or(0.0, |v| v[k])
     }
 
-    /// Points drawn around the mean with the variance, row-major: in antithetic pairs so that the mean is kept, and
-    /// scaled so that the variance is.
+    /// Draws points, row-major, with exactly the mean and variance of the cell. Points come in
+    /// antithetic pairs, which preserves the mean, and are scaled, which preserves the variance.
     pub fn drawn(&self, pairs: usize, rng: &mut impl rand::Rng) -> Vec<f64> {
         let d = self.mean.len();
         let draws: Vec<f64> = (0..pairs * d).map(|_| normal(rng)).collect();
@@ -99,35 +109,38 @@ impl Cell<'_> {
     }
 }
 
-/// Share of the rows on either side that may not count for the variance of a column, and how many times as large it
-/// may be with them.
+/// Share of the rows at either end of a column that may be ignored when its variance is computed,
+/// and the largest factor by which those rows may increase it.
 const OUTERMOST: f64 = 1e-3;
 const FAR_OUT: f64 = 100.0;
-/// Points that all cells are unfolded into, about, and their values at most, but for two points a cell.
+/// Approximate total number of points into which all cells are unfolded, and the maximum number of
+/// their values. Each cell gets at least one pair of points even if that exceeds these limits.
 const UNFOLDED: usize = 20_000;
 const UNFOLDED_VALUES: usize = 4_000_000;
-/// Centres up to which a mixture is asked what cells look like inside: each of its rounds costs as many steps of EM.
+/// Largest number of centres for which a mixture is fitted to shape the cells: the cost of each
+/// round grows with it.
 const DESCRIBED: usize = 50;
-/// Starts of a mixture.
+/// Number of starts of a mixture.
 const STARTS: usize = 3;
-/// Rounds of unfolding and fitting that each start gets before the best goes on.
+/// Rounds of unfolding and fitting for each start before only the best continues.
 const RACE: usize = 4;
-/// Most rounds of unfolding by a mixture and fitting it again.
+/// Maximum number of rounds of unfolding by a mixture and refitting it.
 const ROUNDS: usize = 20;
-/// The first round whose mixture is averaged.
+/// First round whose mixture enters the average.
 const AVERAGED_FROM: usize = 10;
-/// Steps of EM on cells unfolded by themselves, before a mixture unfolds them.
+/// EM steps on cells unfolded without a mixture, before a mixture unfolds them.
 const FIRST_STEPS: usize = 10;
-/// Steps of EM in a round.
+/// EM steps per round.
 const STEPS: usize = 5;
-/// Rounds end when the mean log-likelihood twice changes by less than this, in nats: no border cuts a cell, so
-/// that the draws do not matter.
+/// Rounds end when the mean log-likelihood changes by less than this, in nats, twice in a row. Then
+/// no border cuts a cell, and the random draws do not matter.
 const SETTLED: f64 = 2e-4;
-/// Share of the rows that a mixture may put into the wrong cells and still shape them.
+/// Largest share of the rows that a mixture may assign to the wrong cells and still be used to
+/// shape them.
 const MISPLACED: f64 = 0.15;
-/// Points drawn in a cell from which on they tell its shape.
+/// Minimum number of points drawn in a cell for them to determine its shape.
 const LEAST_DRAWN: f64 = 6.0;
-/// Steps of EM on cells unfolded by themselves where no mixture describes them.
+/// EM steps on cells unfolded without a mixture, if no mixture describes them.
 const PLAIN_STEPS: usize = 50;
 
 impl Cells {
@@ -146,7 +159,7 @@ impl Cells {
         }
     }
 
-    /// The cells of a sketch that keeps them.
+    /// Returns the cells of a sketch that contains cell sums.
     pub fn new(sketch: &Sketch) -> Self {
         let (d, sums) = (sketch.plan().dims(), sketch.sums());
         let exponent = &sketch.plan().frame.exponent;
@@ -164,7 +177,7 @@ impl Cells {
                 let spread = sums.cell_spread(j, k) * unit * unit;
                 cells.variances.push((spread / present.max(1) as f64).max(0.0));
                 if present == 0 {
-                    // Nothing is known but where the landmark is.
+                    // The sums contain no value of this column: use the landmark's.
                     let landmark =
                         sketch.plan().landmarks().map_or(0.0, |l| f64::from(l.row(j)[k]));
                     let at = cells.means.len() - d + k;
@@ -178,15 +191,17 @@ impl Cells {
         if cells.variances.iter().all(|v| *v == 0.0) {
             cells.variances.clear();
         }
-        // Cells of categories, or of rows that lack numbers, are not those of the numbers alone.
+        // Cells of plans with categories or missing values are not defined by the numeric columns
+        // alone.
         let plain = sketch.plan().categories().is_empty() && !sketch.plan().is_partial();
         let landmarks = sketch.plan().landmarks().filter(|_| plain);
         cells.landmarks = landmarks.map(|l| l.select(&kept));
         cells.floored(DEFAULT_MIN_VARIANCE)
     }
 
-    /// The cells of a sketch with the shares of levels as coordinates. A mixture of Gaussians does not describe such cells,
-    /// nor cells of rows that lack numbers.
+    /// Returns the cells of a sketch with the shares of levels as additional coordinates. A mixture
+    /// of Gaussians does not describe such cells, and neither does it describe cells of rows with
+    /// missing values.
     pub fn in_space(sketch: &Sketch) -> Self {
         let (plan, numbers) = (sketch.plan(), Cells::new(sketch));
         let recipe = &plan.recipe;
@@ -222,32 +237,33 @@ impl Cells {
         cells
     }
 
-    /// The same, with variances of components of at least this share of the column's, and never below the unit of
-    /// the sums.
+    /// Sets the minimum variance of components to this share of the column's variance, and at least
+    /// to the resolution of the sums.
     #[must_use]
     pub(super) fn floored(mut self, min_variance: f64) -> Self {
         self.floor = self.floor_at(min_variance);
         self
     }
 
-    /// That least variance.
+    /// Returns the minimum variances for this share of the column's variance.
     pub(super) fn floor_at(&self, min_variance: f64) -> Floor {
         let least = |k: usize| (min_variance * self.column_variance(k)).max(self.unit[k]);
         Floor::new((0..self.dims).map(least).collect())
     }
 
-    /// What sums cannot tell of a column.
+    /// Returns the resolution of the sums in column `k`.
     pub(super) fn step(&self, k: usize) -> f64 {
         self.unit[k].sqrt()
     }
 
-    /// What the variance of a component keeps at least.
+    /// Returns the minimum variance of a component.
     pub(super) fn floor(&self) -> &Floor {
         &self.floor
     }
 
-    /// The variance of a column; at most a hundred times that without the cells of the lowest and the highest
-    /// thousandth of the rows, so that a few rows immensely far out do not decide what is narrow.
+    /// Returns the variance of column `k`, limited to a hundred times the variance without the
+    /// cells of the lowest and highest thousandth of the rows. Without the limit, a few extreme
+    /// rows would determine the minimum variance of all components.
     fn column_variance(&self, k: usize) -> f64 {
         let (d, total) = (self.dims, self.rows.iter().sum::<f64>());
         let mean = |c: usize| self.means[c * d + k];
@@ -275,7 +291,7 @@ impl Cells {
         }
     }
 
-    /// The cells one by one.
+    /// Iterates over the cells.
     pub(super) fn iter(&self) -> impl Iterator<Item = Cell<'_>> {
         let d = self.dims;
         self.rows.iter().zip(self.means.chunks_exact(d)).enumerate().map(
@@ -288,12 +304,12 @@ impl Cells {
         )
     }
 
-    /// Every row a cell of its own: EM on these is EM on the rows.
+    /// Turns every row into a cell. EM on these cells is EM on the rows.
     pub fn of_rows(dims: usize, values: &[f64]) -> Self {
         Self::of_points(&WeightedPoints::of_rows(dims, values))
     }
 
-    /// Turns every weighted point into a cell without width.
+    /// Turns every weighted point into a cell of zero variance.
     pub fn of_points(points: &WeightedPoints) -> Self {
         let dims = points.dims();
         let cells = Cells {
@@ -304,13 +320,13 @@ impl Cells {
         cells.floored(1e-9)
     }
 
-    /// Points of this weight and place instead of these cells.
+    /// Returns points with these weights and positions, and the same minimum variances.
     fn points(&self, rows: Vec<f64>, means: Vec<f64>) -> Self {
         let (floor, unit) = (self.floor.clone(), self.unit.clone());
         Cells { rows, means, floor, unit, ..Cells::none(self.dims) }
     }
 
-    /// EM on the cells, or on the points that they were unfolded into.
+    /// Runs EM on the cells or on the points into which they were unfolded.
     fn em(&self, atoms: &mut [Atom], steps: usize) -> (f64, usize) {
         let shaped = Shaped { kind: CovarianceKind::Diag, floor: &self.floor, shrinkage: 0.0 };
         let em = Em::new(&self.rows, &self.means, &self.variances, shaped);
@@ -318,35 +334,37 @@ impl Cells {
         (ended.likelihood, ended.steps)
     }
 
-    /// Whether rows of a cell differ.
+    /// Returns whether some cell has a positive variance.
     pub(super) fn have_width(&self) -> bool {
         !self.variances.is_empty()
     }
 
-    /// Whether a mixture could tell what the cells look like inside.
+    /// Returns whether a mixture can be used to shape the cells.
     fn can_be_described(&self) -> bool {
         self.have_width() && self.landmarks.is_some()
     }
 
-    /// Row-major means.
+    /// Returns the means, row-major.
     pub(super) fn means(&self) -> &[f64] {
         &self.means
     }
 
-    /// Cell means weighted by their rows.
+    /// Returns the cell means weighted by the rows of the cells.
     pub fn weighted_means(&self) -> WeightedPoints {
         let Cells { dims, means, rows, known, .. } = self;
         WeightedPoints::known_in_part(*dims, means, rows, known, true)
     }
 
-    /// The same for centres, which lie on the spheres of the plan.
+    /// Returns the weighted cell means with the constraint that centres lie on the spheres of the
+    /// plan.
     pub(super) fn centred_means(&self) -> WeightedPoints {
         self.weighted_means().on(self.spheres.clone())
     }
 
-    /// k centres of least risk: on cell means first, from several starts and from fewer `warm` centres
-    /// with more added, or from k `warm` centres alone; then on the cells unfolded, so that a cell which a border cuts gives to
-    /// both sides.
+    /// Returns k centres of small risk. They are found on cell means, from several starts, one of
+    /// which adds centres to the `warm` ones; if there are k `warm` centres, only from those. They
+    /// are then refined on unfolded cells, so that a cell which a border cuts contributes to both
+    /// sides.
     pub fn cluster(
         &self,
         k: usize,
@@ -365,7 +383,7 @@ impl Cells {
         centres
     }
 
-    /// Cells unfolded by a mixture that starts at these centres, where one describes them.
+    /// Unfolds the cells by a mixture that starts at these centres, if a mixture describes them.
     fn unfold_around(&self, centres: &[Vec<f64>], rng: &mut impl rand::Rng) -> Cells {
         let plain = self.unfold(rng);
         if centres.len() < 2 || centres.len() > DESCRIBED || !self.can_be_described() {
@@ -377,9 +395,9 @@ impl Cells {
         self.unfold_by(&mixture.atoms, rng).unwrap_or(plain)
     }
 
-    /// A mixture that describes the cells, and its mean log-likelihood on them, if there is one. EM on
-    /// cells as they are prefers components that cut none of them, so that the starts are told apart only
-    /// when the cells are unfolded.
+    /// Returns a mixture that describes the cells, with its mean log-likelihood on them, if there
+    /// is one. Starts are compared on unfolded cells, because on the cells themselves the
+    /// likelihood favours components that cut no cell.
     pub(super) fn describe(&self, k: usize, rng: &mut impl rand::Rng) -> Option<CellMixture> {
         if !self.can_be_described() {
             return None;
@@ -392,7 +410,8 @@ impl Cells {
             let mut mixture = CellMixture::new(self.atoms_around(&centres));
             plain.em(&mut mixture.atoms, FIRST_STEPS);
             self.refine(&mut mixture, RACE, rng);
-            // Then the cells belong to one component each, and the best of many k-means has found it.
+            // The mixture settled, so each cell belongs to one component and the best of many
+            // k-means runs has found the components.
             let done = mixture.settled();
             if mixture.likelihood > best.as_ref().map_or(f64::NEG_INFINITY, |b| b.likelihood) {
                 best = Some(mixture);
@@ -406,8 +425,8 @@ impl Cells {
         Some(mixture)
     }
 
-    /// Unfolds the cells by a mixture and fits it to them, in turn, until both settle, so many rounds are made,
-    /// or it describes them no more.
+    /// Alternates unfolding the cells by a mixture and refitting it, until the likelihood settles,
+    /// the given number of rounds is done, or the mixture no longer describes the cells.
     fn refine(&self, mixture: &mut CellMixture, rounds: usize, rng: &mut impl rand::Rng) {
         while mixture.rounds < rounds && !mixture.settled() {
             let Some(unfolded) = self.unfold_by(&mixture.atoms, rng) else { break };
@@ -419,13 +438,14 @@ impl Cells {
         }
     }
 
-    /// Points drawn from a mixture, each cell's moved and stretched to its mean and variance, and as heavy
-    /// as its rows. `None` where the mixture puts too many rows into the wrong cells.
+    /// Draws points from a mixture, then shifts, scales and weights the points in each cell to its
+    /// mean, variance and rows. Returns `None` if the mixture assigns too many rows to the wrong
+    /// cells.
     fn unfold_by(&self, atoms: &[Atom], rng: &mut impl rand::Rng) -> Option<Cells> {
         let d = self.dims;
         let landmarks = self.landmarks.as_ref().filter(|_| self.have_width())?;
-        // As many of each component as it weighs. New ones each time: a mixture that is fitted to the same
-        // draws again and again learns their chance.
+        // Draw from each component in proportion to its weight, with new draws each time: a mixture
+        // that is repeatedly fitted to the same draws fits their noise.
         let all = UNFOLDED.min(UNFOLDED_VALUES / d);
         let mut points = Vec::with_capacity(all * d);
         for atom in atoms {
@@ -440,13 +460,13 @@ impl Cells {
         let mut count = vec![0.0; self.rows.len()];
         cell_of.iter().for_each(|cell| count[*cell] += 1.0);
         let (total, all) = (self.rows.iter().sum::<f64>(), cell_of.len() as f64);
-        // Draws by themselves put some into the wrong cells: about 0.4 √(cells/draws).
+        // Sampling noise alone assigns about 0.4 √(cells/draws) of the points to the wrong cells.
         let chance = 0.4 * (self.rows.len() as f64 / all).sqrt();
         let off = self.rows.iter().zip(&count).map(|(rows, n)| (rows / total - n / all).abs());
         if !(0.5 * off.sum::<f64>() <= MISPLACED + chance) {
             return None;
         }
-        // Mean and factor of each column of each cell.
+        // Mean and scaling factor of each column of each cell.
         let (mut mean, mut factor) = (vec![0.0; self.means.len()], vec![0.0; self.means.len()]);
         let span = |cell: usize| cell * d..(cell + 1) * d;
         for (x, &cell) in points.chunks_exact(d).zip(&cell_of) {
@@ -470,7 +490,7 @@ impl Cells {
             rows.push(self.rows[cell] / count[cell]);
         }
         points.truncate(rows.len() * d);
-        // Too few draws tell nothing of a cell's shape.
+        // Too few draws do not determine the shape of a cell.
         let few: Vec<usize> = (0..count.len()).filter(|&cell| count[cell] < LEAST_DRAWN).collect();
         let rest = self.only(&few).unfold(rng);
         rows.extend(rest.rows);
@@ -478,7 +498,7 @@ impl Cells {
         Some(self.points(rows, points))
     }
 
-    /// Some of the cells.
+    /// Returns the given cells.
     fn only(&self, cells: &[usize]) -> Cells {
         let d = self.dims;
         let pick = |of: &[f64]| {
@@ -498,13 +518,13 @@ impl Cells {
         }
     }
 
-    /// Pairs of points that a cell is unfolded into.
+    /// Returns the number of antithetic pairs of points per unfolded cell.
     fn pairs(&self) -> usize {
         let points = UNFOLDED.min(UNFOLDED_VALUES / self.dims);
         (points / (2 * self.rows.len().max(1))).clamp(if points == UNFOLDED { 2 } else { 1 }, 200)
     }
 
-    /// Every cell as points drawn around its mean with its variance.
+    /// Replaces every cell by points drawn around its mean with its variance.
     pub fn unfold(&self, rng: &mut impl rand::Rng) -> Cells {
         if !self.have_width() {
             let known = self.known.clone();
@@ -527,8 +547,8 @@ impl Cells {
         Cells { known, ..self.points(rows, means) }
     }
 
-    /// A diagonal Gaussian mixture: one that describes the cells, or else the best of some runs of EM, a cell
-    /// standing for rows of its mean and variance.
+    /// Fits a diagonal Gaussian mixture: one that describes the cells if there is one, otherwise
+    /// the best of several EM runs in which a cell represents rows with its mean and variance.
     pub fn mixture(
         &self,
         k: usize,
@@ -565,24 +585,25 @@ impl Cells {
         atoms
     }
 
-    /// The cells unfolded by themselves into the same points whatever is asked of them, so that models
-    /// can be compared.
+    /// Unfolds the cells without a mixture and with a fixed seed, so that models can be compared on
+    /// the same points.
     pub(crate) fn unfold_alike(&self) -> Cells {
         self.unfold(&mut ChaCha8Rng::seed_from_u64(0))
     }
 
-    /// The mean log-likelihood of a mixture on the cells as they are: on points, that of the points.
+    /// Returns the mean log-likelihood of a mixture on the cells, or on the points if these are
+    /// points.
     pub(crate) fn plain_likelihood(&self, atoms: &[Atom]) -> f64 {
         self.em(&mut atoms.to_vec(), 1).0
     }
 
-    /// The mean log-likelihood of a mixture on the cells unfolded by themselves.
+    /// Returns the mean log-likelihood of a mixture on the cells unfolded without a mixture.
     pub fn likelihood(&self, atoms: &[Atom]) -> f64 {
         self.unfold_alike().plain_likelihood(atoms)
     }
 
-    /// The mean log-likelihood of a mixture on the cells, unfolded by it where it describes them: nearer to that
-    /// of the rows.
+    /// Returns the mean log-likelihood of a mixture on the cells, unfolded by this mixture if it
+    /// describes them. This is closer to the likelihood on the rows.
     pub fn own_likelihood(&self, atoms: &[Atom]) -> f64 {
         match self.unfold_by(atoms, &mut ChaCha8Rng::seed_from_u64(0)) {
             Some(unfolded) => unfolded.plain_likelihood(atoms),
@@ -590,7 +611,7 @@ impl Cells {
         }
     }
 
-    /// An atom for the cells nearest to each centre.
+    /// Returns one atom per centre, fitted to the cells nearest to it.
     fn atoms_around(&self, centres: &[Vec<f64>]) -> Vec<Atom> {
         let d = self.dims;
         let total: f64 = self.rows.iter().sum();
@@ -614,8 +635,8 @@ impl Cells {
     }
 }
 
-/// One level for each of some points, so that their numbers are as near to the shares as can be, in random order. Both are
-/// as large on an axis as `size`.
+/// Assigns one level to each point, in random order, with counts as close as possible to the
+/// shares. A level and the sum of all shares both have the value `size`.
 fn draw_levels<'a>(
     shares: &[f64],
     size: f64,
@@ -642,7 +663,7 @@ fn draw_levels<'a>(
     }
 }
 
-/// The landmark nearest to each of some rows in the plan's coordinates, as the pass finds it.
+/// Returns the landmark nearest to each row, in the plan's coordinates, as the pass finds it.
 fn nearest_landmarks(landmarks: &Points, rows: &[f32]) -> Vec<usize> {
     let instructions = Instructions::best();
     let panels = PanelsOnce::default().of(landmarks, instructions);
@@ -650,7 +671,7 @@ fn nearest_landmarks(landmarks: &Points, rows: &[f32]) -> Vec<usize> {
     nearest(search, landmarks.dims(), 0, Rows { z: rows, ..Rows::default() })
 }
 
-/// The same for rows with the levels of their categories, which may lack numbers.
+/// Returns the cell of each row, given the levels of its categories. Rows may have missing values.
 pub(super) fn nearest_cells(plan: &Plan, rows: &[f32], codes: &[u32]) -> Vec<usize> {
     let search = plan.search(Instructions::best());
     let (d, c) = (plan.dims(), plan.categories().len());
@@ -673,16 +694,16 @@ fn nearest(mut search: Search, d: usize, c: usize, rows: Rows<'_>) -> Vec<usize>
     found
 }
 
-/// A mixture in the making that describes the cells.
+/// A mixture that is being fitted to the cells.
 #[derive(Debug)]
 pub(super) struct CellMixture {
     pub(super) atoms: Vec<Atom>,
     /// Mean log-likelihood in the last round.
     likelihood: f64,
     rounds: usize,
-    /// Rounds since the likelihood changed.
+    /// Consecutive rounds in which the likelihood barely changed.
     still: usize,
-    /// Of the last rounds, so that the chance of each round's draws evens out.
+    /// Average over the last rounds, which cancels much of the noise of the draws.
     mean: Option<Vec<Atom>>,
 }
 
@@ -695,7 +716,7 @@ impl CellMixture {
         self.still == 2
     }
 
-    /// A round has ended with this likelihood.
+    /// Records the end of a round with this likelihood.
     fn round(&mut self, likelihood: f64) {
         let near = (likelihood - self.likelihood).abs() < SETTLED;
         self.still = if near { self.still + 1 } else { 0 };
@@ -708,7 +729,7 @@ impl CellMixture {
     }
 }
 
-/// Takes a share of other atoms into a mean.
+/// Moves a mean towards other atoms by this share of the difference.
 fn average(mean: &mut [Atom], atoms: &[Atom], share: f64) {
     let into = |mean: &mut f64, x: &f64| *mean += share * (x - *mean);
     for (mean, atom) in mean.iter_mut().zip(atoms) {
@@ -722,8 +743,8 @@ fn average(mean: &mut [Atom], atoms: &[Atom], share: f64) {
 mod tests {
     use super::*;
 
-    /// A mixture that hardly reaches a cell draws once or never into it: such a cell is unfolded by itself,
-    /// and every cell keeps its rows, mean and variance.
+    /// A mixture that barely overlaps a cell draws at most a few points in it. Such a cell is
+    /// unfolded without the mixture, and every cell keeps its rows, mean and variance.
     #[test]
     fn unfolding_keeps_moments() {
         let cells = Cells {
@@ -758,13 +779,13 @@ mod tests {
         }
     }
 
-    /// Points are cells without width: nothing is unfolded.
+    /// Points are cells of zero variance, so they are not unfolded.
     #[test]
     fn points_stay_points() {
         let cells = Cells::of_rows(2, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
         assert_eq!(cells.unfold(rng).means, cells.means);
-        // Also where all rows of a cell are equal.
+        // The same holds if all rows of a cell are equal.
         let equal = Cells { landmarks: Some(Points::new(2, vec![0.0; 6])), ..cells.clone() };
         let atom = Atom::diagonal(1.0, vec![2.0, 3.0], vec![2.0, 2.0]);
         assert_eq!(

@@ -1,39 +1,49 @@
-//! CL-OMPR and CL-OMP (Keriven et al. 2017): orthogonal matching pursuit with replacement.
+//! CL-OMPR and CL-OMP (Keriven et al. 2017): orthogonal matching pursuit with and without
+//! replacement, which minimises ‖A(p) − A(π_n)‖² over mixtures p of k atoms.
 //!
-//! A mixture is built atom by atom, 2k times (k times without replacement):
+//! The mixture is built atom by atom in 2k rounds (k rounds without replacement):
 //!
-//! 1. `find_atom`: the atom most correlated with the residual, by bounded ascent from several starts;
-//! 2. `append`: it joins the others;
-//! 3. `threshold`: of more than k, the k with the largest weights stay;
-//! 4. `fit_weights`: weights by non-negative least squares;
-//! 5. `refine`: weights and atoms together by bounded L-BFGS;
-//! 6. `residual`: what is left, as its dual vector `v = M r`: an atom's correlation with it is fᵀv.
+//! 1. `find_atom`: find the atom most correlated with the residual, by bounded ascent from several
+//!    starts.
+//! 2. `append`: add it to the mixture.
+//! 3. `threshold`: if there are more than k atoms, keep the k with the largest weights.
+//! 4. `fit_weights`: compute the weights by non-negative least squares.
+//! 5. `refine`: optimise weights and atoms together by bounded L-BFGS.
+//! 6. `residual`: compute the unexplained part r as its dual vector `v = M r`; the correlation of
+//!    an atom f with r is fᵀv.
 //!
-//! Of several pursuits the one of least objective is kept. Where it is a mixture and above the noise of the sketch,
+//! Several pursuits are run, and the one with the smallest objective is kept. If it is a Gaussian
+//! mixture and above the noise floor of the sketch,
 //!
 //! ```text
 //! ‖A(p) − A(π_n)‖² > (1 − ‖A(π_n)‖²)/n ,
 //! ```
 //!
-//! the right side being what rows drawn from the very mixture leave, a better one is looked for: where clusters are Gaussians, one was missed.
-//! `replace` takes atoms out, the lightest first, refines the others, and goes on with steps 1 to 5; what lowers the objective is kept, until
-//! it is at the noise or each atom was tried twice in vain. Further rounds as above, which add before they take away, mend hardly any. What is at
-//! the noise stays as it is. Diracs are left alone: clusters have widths that Diracs have not, which keeps k-means above the noise with the
-//! best of centres.
+//! where the right side is the expected objective for rows drawn from the mixture itself, then a
+//! cluster was missed if the clusters are Gaussian, and `replace` tries to find a better mixture.
+//! It removes one atom, starting with the lightest, refines the others and repeats steps 1 to 5.
+//! Changes that lower the objective are kept. It stops at the noise floor, or when each atom was
+//! tried twice without success. Further rounds of the pursuit, which add an atom before they remove
+//! one, rarely repair such a mixture. Mixtures at the noise floor are not changed. Mixtures of
+//! Diracs are not changed either: clusters have a width and Diracs have none, so the objective of
+//! k-means stays above the noise floor even for the best centres.
 //!
-//! What is kept is polished once more, and weights are brought to the simplex. Where atoms start and stay is
-//! said by `region.rs`.
+//! The mixture that is kept is then polished, and its weights are divided by their sum. `region.rs`
+//! determines where atoms start and the bounds within which they stay.
 //!
-//! Departure for Gaussians with diagonals of their own: during the pursuit all atoms share their variances up
-//! to a learned factor; when it is over one diagonal for all is learned, then one for each, with a prior as weak as the noise of
-//! the sketch for those that it cannot tell. With free diagonals from the start the first atoms swell to cover
-//! several clusters, or shrink to nothing where the sketch is blind, and the pursuit ends tens to thousands of
-//! nats from the data. Step 1 therefore moves the mean alone.
+//! Departure from the paper for Gaussians with individual diagonals: during the pursuit all atoms
+//! share their variances up to a learned factor. After the pursuit one diagonal is learned for all
+//! atoms, then one for each, with a prior as weak as the noise of the sketch for variances that the
+//! sketch does not determine. With free diagonals from the start, the first atoms grow to cover
+//! several clusters, or shrink to a point where the sketch has no resolution, and the pursuit ends
+//! tens to thousands of nats from the data. For the same reason step 1 moves only the mean.
 //!
-//! Steps 1 and 5 end where five steps in a row gain less than 1e-4 of the objective (1e-3 while atoms are fewer than k): what they leave undone the next round
-//! and the last polish do, which ends at 1e-8. Pursuits are compared where they gain less than 1e-5, with variances shared: what differs
-//! between them is which clusters they found, and that shows long before. A pursuit that is cut off at its limit of evaluations says so. Step 1 follows the
-//! best of 200 starts: following more of them costs more than another replicate and finds less.
+//! Steps 1 and 5 end when five steps in a row gain less than 1e-4 of the objective (1e-3 while
+//! there are fewer than k atoms). The next round and the final polish, which ends at 1e-8, do the
+//! rest. Pursuits are compared at a tolerance of 1e-5, with shared variances: they differ in the
+//! clusters that they found, which is visible long before convergence. The report states when a
+//! pursuit ended at its limit of evaluations. Step 1 follows the best of 200 starts: following more
+//! starts costs more than another pursuit and finds less.
 
 use super::constraints::Constraints;
 use super::explain::noise_floor;
@@ -46,34 +56,36 @@ use crate::optimize::{Minimum, Stop, minimise_each, nonnegative_quadratic};
 use nysketch_core::kernel::Kernel;
 use nysketch_core::numeric::linalg::dot;
 
-/// How often each atom is tried to be replaced in vain.
+/// Number of times that replacing each atom is tried without success.
 const PASSES: usize = 2;
-/// Share of the objective that a replacement has to gain. A cluster that was missed is most of it.
+/// Minimum decrease of the objective by a replacement, as a share. A missed cluster accounts for
+/// most of the objective.
 const GAIN: f64 = 0.1;
 
-/// How hard each step tries.
+/// The effort of each step.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
-    /// Starts that step 1 looks at, and those of them that it follows.
+    /// Number of starts that step 1 evaluates; it then follows the best `follow`.
     pub look: usize,
     /// See [`look`](Self::look).
     pub follow: usize,
-    /// When step 1 ends.
+    /// Stopping rule of step 1.
     pub find: Stop,
-    /// When step 5 ends while atoms are fewer than k.
+    /// Stopping rule of step 5 while there are fewer than k atoms.
     pub rough: Stop,
-    /// When step 5 ends after that.
+    /// Stopping rule of step 5 with k atoms.
     pub refine: Stop,
-    /// When a pursuit ends that may not be kept.
+    /// Stopping rule of the last optimisation of a pursuit, before pursuits are compared.
     pub settle: Stop,
-    /// When the last polish, of the one that is kept, ends, and before it that of a shared diagonal.
+    /// Stopping rule of the final polish, and `shared` of the preceding polish with a shared
+    /// diagonal.
     pub polish: Stop,
     /// See [`polish`](Self::polish).
     pub shared: Stop,
 }
 
 impl Steps {
-    /// The defaults.
+    /// The default effort.
     pub const LONG: Steps = Steps {
         look: 200,
         follow: 1,
@@ -86,48 +98,49 @@ impl Steps {
     };
 }
 
-/// What a pursuit came to.
+/// The result of a pursuit.
 #[derive(Debug, Clone)]
 pub struct Pursued {
     /// The mixture.
     pub atoms: Vec<Atom>,
-    /// The objective after each round, after the last, after each atom that was replaced then, and after the polish.
+    /// The objective after each round, after the last optimisation, after each replaced atom, and
+    /// after the polish.
     pub objective: Vec<f64>,
     /// How the last optimisation ended.
     pub status: Status,
-    /// Evaluations of objective and gradient.
+    /// Number of evaluations of objective and gradient.
     pub evaluations: usize,
 }
 
 impl Pursued {
-    /// The objective so far: what replicates are compared by, before any is polished.
+    /// Returns the latest objective, by which pursuits are compared before one is polished.
     pub fn value(&self) -> f64 {
         self.objective.last().copied().unwrap_or(f64::INFINITY)
     }
 }
 
-/// What CL-OMPR needs to know.
+/// The problem and the settings of CL-OMPR.
 #[derive(Debug, Clone)]
 pub struct Clompr<'a> {
-    /// The data's sketch.
+    /// The mean embedding of the data.
     pub embedding: &'a Embedding,
-    /// The atoms.
+    /// The family of the atoms.
     pub family: Family,
     /// Number of atoms.
     pub k: usize,
-    /// 2k iterations with replacement, or k without.
+    /// Whether to run 2k rounds with replacement, or k rounds without.
     pub replacement: bool,
     /// Bounds of the means.
     pub bounds: &'a [(f64, f64)],
-    /// Least and largest variance of each column.
+    /// Minimum and maximum variance of each column.
     pub variances: &'a [(f64, f64)],
-    /// Where atoms may start.
+    /// The starts of atoms.
     pub starts: &'a Starts,
-    /// How hard it tries.
+    /// The effort of each step.
     pub steps: Steps,
     /// Separation and radius.
     pub constraints: Constraints,
-    /// Rows of the sketch.
+    /// Number of rows of the sketch.
     pub rows: f64,
 }
 
@@ -148,8 +161,8 @@ impl Clompr<'_> {
         }
     }
 
-    /// What the correlation of an atom is divided by, given f and M f: its length in the space of the
-    /// objective.
+    /// Returns the norm that divides the correlation of an atom, given f and M f: the norm in the
+    /// space of the objective.
     fn norm(&self, features: &[f64], product: &[f64]) -> f64 {
         match objective_of(self.embedding) {
             Objective::Full => 1.0,
@@ -157,7 +170,7 @@ impl Clompr<'_> {
         }
     }
 
-    /// Steps 1 to 6, and what can be told of the mixture before it is polished.
+    /// Runs steps 1 to 6, then optimises until pursuits can be compared.
     pub fn pursue(&self, rng: &mut impl rand::Rng) -> Pursued {
         let matching = self.matching();
         let mut atoms: Vec<Atom> = Vec::new();
@@ -183,7 +196,7 @@ impl Clompr<'_> {
         Pursued { atoms, objective, status: minimum.status.into(), evaluations }
     }
 
-    /// Replaces atoms while the objective is above the noise of the sketch and falls.
+    /// Replaces atoms while the objective is above the noise floor and decreases.
     pub fn replace(&self, mut found: Pursued, rng: &mut impl rand::Rng) -> Pursued {
         if self.family == Family::Dirac || !self.replacement {
             return found;
@@ -204,7 +217,8 @@ impl Clompr<'_> {
         found
     }
 
-    /// A mixture without its lightest atom but so many, and with another in its place.
+    /// Returns the mixture with one atom replaced: the lightest, after skipping the `skip`
+    /// lightest.
     fn replaced(
         &self,
         found: &mut Pursued,
@@ -228,12 +242,12 @@ impl Clompr<'_> {
         (atoms, minimum)
     }
 
-    /// The objective that rows drawn from the very mixture leave.
+    /// Returns the noise floor: the expected objective for rows drawn from the mixture itself.
     fn noise(&self) -> f64 {
         noise_floor(self.embedding.squared_norm(&self.embedding.target), self.rows as u64).powi(2)
     }
 
-    /// Polishes what a pursuit found, with variances freed as the family asks.
+    /// Polishes the result of a pursuit, with the variances that the family allows to differ.
     pub fn polish(&self, mut found: Pursued) -> Pursued {
         let atoms = &mut found.atoms;
         let mut matching = self.matching();
@@ -253,8 +267,8 @@ impl Clompr<'_> {
         found
     }
 
-    /// Step 1: maximises ⟨A(P_θ), r⟩ / ‖A(P_θ)‖ over the mean, by bounded ascent from the best of several
-    /// starts.
+    /// Step 1: maximises ⟨A(P_θ), r⟩ / ‖A(P_θ)‖ over the mean, by bounded ascent from the best of
+    /// several starts.
     fn find_atom(
         &self,
         residual: &[f64],
@@ -266,13 +280,13 @@ impl Clompr<'_> {
             None => self.starts.variance.clone(),
         };
         let d = self.embedding.dims();
-        // Variables: the mean over σ.
+        // The variables are the coordinates of the mean divided by σ.
         let unit = self.embedding.sigma2.sqrt();
         let mean_at = |x: &[f64]| -> Vec<f64> { x.iter().map(|m| m * unit).collect() };
         let features_at = |means: &[Vec<f64>]| -> Vec<Vec<f64>> {
             means.iter().map(|m| self.embedding.features(m, &variance)).collect()
         };
-        // Minus the correlation and its gradient, at each of several points.
+        // Returns minus the correlation and its gradient, at each of several points.
         let correlations = |points: &[&[f64]]| {
             let means: Vec<_> = points.iter().map(|x| mean_at(x)).collect();
             let features = features_at(&means);
@@ -312,13 +326,13 @@ impl Clompr<'_> {
         (Atom::diagonal(1.0 / self.k as f64, mean, variance), evaluations)
     }
 
-    /// Step 2.
+    /// Step 2: adds the atom.
     fn append(&self, atoms: &mut Vec<Atom>, atom: Atom) {
         atoms.push(atom);
     }
 
-    /// Step 3: of more than k atoms, by non-negative least squares on normalised ones, the k largest
-    /// stay.
+    /// Step 3: if there are more than k atoms, keeps the k with the largest weights by non-negative
+    /// least squares on normalised atoms.
     fn threshold(&self, atoms: &mut Vec<Atom>) {
         let n = atoms.len();
         if n <= self.k {
@@ -343,7 +357,7 @@ impl Clompr<'_> {
         });
     }
 
-    /// Step 6: the dual vector of what the mixture leaves unexplained.
+    /// Step 6: returns the dual vector of the residual.
     fn residual(&self, atoms: &[Atom]) -> Vec<f64> {
         let mut left = self.embedding.target.clone();
         for a in atoms {
@@ -354,8 +368,9 @@ impl Clompr<'_> {
     }
 }
 
-/// What is minimised. Where a kernel has a cusp, a Dirac beside a cluster matches the flat top of the cluster's sketch
-/// better than one inside, unless it pays for leaving the span of the landmarks.
+/// Returns the objective to minimise. For a kernel with a cusp, a Dirac next to a cluster matches
+/// the flat top of the cluster's sketch better than one inside it, unless the part outside the span
+/// of the landmarks is penalised.
 pub fn objective_of(embedding: &Embedding) -> Objective {
     match embedding.kernel().kernel {
         Kernel::Laplace => Objective::Full,

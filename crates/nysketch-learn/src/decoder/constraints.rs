@@ -1,20 +1,20 @@
-//! The hypothesis space of section 2: atoms at least `separation` (the paper's 2ε) apart and within
-//! `radius` of the origin of the plan's coordinates; for Gaussians of known variance both in
-//! Mahalanobis distance.
+//! The hypothesis space of section 2: atoms at least `separation` (2ε in the paper) apart and
+//! within `radius` of the origin of the plan's coordinates. For Gaussians of known variance both
+//! are Mahalanobis distances.
 
 use crate::atom::Atom;
 
 /// Weight of the penalty, of the order of an objective near its minimum.
 const PENALTY: f64 = 0.01;
 
-/// Bounds on where atoms may be; none by default.
+/// Bounds on the positions of atoms; no bounds by default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
-    /// Least distance between two atoms.
+    /// Minimum distance between two atoms.
     pub separation: Option<f64>,
-    /// Largest distance from the origin.
+    /// Maximum distance from the origin.
     pub radius: Option<f64>,
-    /// `1/γ` for Mahalanobis distances; empty for plain ones.
+    /// `1/γ` for Mahalanobis distances; empty for Euclidean distances.
     pub precision: Vec<f64>,
 }
 
@@ -27,8 +27,9 @@ impl Constraints {
         self.precision.get(k).copied().unwrap_or(1.0)
     }
 
-    /// A penalty that is zero where the constraints hold, and its gradient by the means; gentle beside
-    /// the objective, since atoms are projected after each refinement.
+    /// Returns a penalty that is zero if the constraints hold, and adds its gradient with respect
+    /// to the means. The penalty is small compared with the objective, since atoms are projected
+    /// after each refinement.
     pub(crate) fn penalty(&self, atoms: &[Atom], gradient: &mut [f64]) -> f64 {
         let mut value = 0.0;
         for i in 0..atoms.len() {
@@ -64,7 +65,7 @@ impl Constraints {
         value
     }
 
-    /// Whether the constraints hold, to rounding.
+    /// Returns whether the constraints hold, up to rounding.
     pub fn hold(&self, atoms: &[Atom]) -> bool {
         let near = |i: usize| match self.radius {
             Some(r) => self.squared(&atoms[i].mean, None).sqrt() <= r * (1.0 + 1e-6),
@@ -79,8 +80,8 @@ impl Constraints {
         (0..atoms.len()).all(|i| near(i) && (0..i).all(|j| apart(i, j)))
     }
 
-    /// Moves atoms the little way that a penalty leaves: pairs apart, far ones in. Tells whether any
-    /// moved; where no place can be found, [`hold`](Self::hold) says so.
+    /// Moves atoms by the remaining violation: pairs apart, distant atoms inwards. Returns whether
+    /// any atom moved. If no valid positions are found, [`hold`](Self::hold) returns false.
     pub fn project(&self, atoms: &mut [Atom]) -> bool {
         let mut any = false;
         for _ in 0..500 {
@@ -114,8 +115,8 @@ impl Constraints {
     }
 }
 
-/// Moves two atoms along the line between them, the lighter one farther; equal ones along the first
-/// axis.
+/// Moves two atoms apart along the line between them, the lighter one farther; coinciding ones
+/// along the first axis.
 fn push_apart(atoms: &mut [Atom], i: usize, j: usize, distance: f64, wanted: f64, weight: f64) {
     let mut direction: Vec<f64> =
         atoms[i].mean.iter().zip(&atoms[j].mean).map(|(a, b)| a - b).collect();

@@ -1,4 +1,4 @@
-//! What several fits of one sketch share, computed when it is first needed.
+//! Intermediate results that several fits of one sketch share, each computed when first needed.
 
 use super::calibrate::calibrated;
 use super::cells::{Cells, nearest_cells};
@@ -18,8 +18,8 @@ use nysketch_core::sketch::Sketch;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// A sketch and everything about it that is expensive: eigendecompositions of K_m, cells, calibrated
-/// landmarks, effective dimensions.
+/// A sketch with the expensive results derived from it: eigendecompositions of K_m, cells,
+/// calibrated landmarks, effective dimensions.
 ///
 /// ```
 /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
@@ -48,11 +48,11 @@ pub struct Context<'a> {
     digest: OnceLock<String>,
     calibrated: OnceLock<Option<WeightedPoints>>,
     rungs: Vec<Rung>,
-    /// Other axes than the plan's, and the context along the plan's.
+    /// The axes to use instead of the plan's, and the context along the plan's axes.
     turned: Option<(&'a Context<'a>, Axes)>,
 }
 
-/// What is known at one bandwidth.
+/// Results for one bandwidth.
 #[derive(Debug, Default)]
 struct Rung {
     map: OnceLock<NystromMap>,
@@ -61,7 +61,7 @@ struct Rung {
 }
 
 impl<'a> Context<'a> {
-    /// Nothing is computed yet.
+    /// Creates a context without computing anything.
     pub fn new(sketch: &'a Sketch) -> Self {
         let rungs = sketch.plan().bandwidths.iter().map(|_| Rung::default()).collect();
         Context {
@@ -80,44 +80,45 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same along other axes: places are turned, what does not depend on them is shared. Cells stay as
-    /// they are.
+    /// Returns the context of the same sketch along other axes. Points are rotated; results that do
+    /// not depend on the axes are shared. Cells are not rotated.
     pub(super) fn turned(along_plan: &'a Context<'a>, axes: Axes) -> Self {
         Context { turned: Some((along_plan, axes)), ..Context::new(along_plan.sketch) }
     }
 
-    /// The sketch.
+    /// Returns the sketch.
     pub fn sketch(&self) -> &'a Sketch {
         self.sketch
     }
 
-    /// Its plan.
+    /// Returns the plan of the sketch.
     pub fn plan(&self) -> &'a Plan {
         self.sketch.plan()
     }
 
-    /// Where the data lies.
+    /// Returns the region and the moments of the data in the coordinates of this context.
     pub(crate) fn space(&self) -> &Space {
         let axes = self.turned.as_ref().map(|(_, axes)| axes);
         self.space.get_or_init(|| Space::new(self.sketch, axes))
     }
 
-    /// The cells; needs a sketch that keeps them.
+    /// Returns the cells. The sketch must contain cells.
     pub(crate) fn cells(&self) -> &Cells {
         self.cells.get_or_init(|| Cells::new(self.sketch))
     }
 
-    /// The cells unfolded by themselves, always into the same points; needs a sketch that keeps cells.
+    /// Returns the cells, each unfolded without a mixture, always into the same points. The sketch
+    /// must contain cells.
     pub(crate) fn unfolded(&self) -> &Cells {
         self.unfolded.get_or_init(|| self.cells().unfold_alike())
     }
 
-    /// Whether cells are numbers alone, all of them known.
+    /// Returns whether the plan has numeric columns only and no missing values.
     pub(super) fn is_plain(&self) -> bool {
         self.plan().categories().is_empty() && !self.plan().is_partial()
     }
 
-    /// What centres are found on: the cells, with the shares of levels as coordinates.
+    /// Returns the cells on which centres are found, with the shares of the levels as coordinates.
     pub(crate) fn clustered(&self) -> &Cells {
         match self.is_plain() {
             true => self.cells(),
@@ -125,7 +126,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same unfolded by themselves, always into the same points.
+    /// Returns the cells of [`clustered`](Self::clustered), each unfolded without a mixture, always
+    /// into the same points.
     pub(crate) fn clustered_unfolded(&self) -> &Cells {
         match self.is_plain() {
             true => self.unfolded(),
@@ -141,20 +143,21 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The rows that the plan holds, in the coordinates of this context: witnesses where they are at hand, else
-    /// landmarks; none for Fourier features without witnesses.
+    /// Returns the rows stored in the plan, in the coordinates of this context: the retained rows
+    /// if they are available, otherwise the landmarks. Returns none for Fourier features without
+    /// retained rows.
     pub(crate) fn held_rows(&self) -> Vec<Vec<f64>> {
         let rows = self.plan().witness_rows().or_else(|| self.plan().landmarks());
         rows.map_or(Vec::new(), |rows| rows.rows().map(|z| self.placed(z)).collect())
     }
 
-    /// A row of the plan in the coordinates of this context.
+    /// Converts a row of the plan to the coordinates of this context.
     fn placed(&self, z: &[f32]) -> Vec<f64> {
         let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
         self.turned.as_ref().map_or(z.clone(), |(_, axes)| axes.turn(&z))
     }
 
-    /// The landmark of each witness row, where they are at hand.
+    /// Returns the landmark of each retained row, if retained rows and landmarks are available.
     pub(super) fn witness_cells(&self) -> Option<&[usize]> {
         let plan = self.plan();
         let make = || {
@@ -165,8 +168,10 @@ impl<'a> Context<'a> {
         self.witness_cells.get_or_init(make).as_deref()
     }
 
-    /// Witness rows as points that centres are found on and told by; `None` where the witnesses are not at hand or not
-    /// those of these rows. Where rows lack values, the nearest centre is that of a row filled in, or of what it has.
+    /// Returns the retained rows as points on which centres are found. Returns `None` if the
+    /// retained rows are not available or do not represent the rows of the sketch. If
+    /// `by_what_is_there`, the nearest centre of a row with missing values is found from its
+    /// present values; otherwise the missing values are filled in first.
     pub(crate) fn witness_points(&self, by_what_is_there: bool) -> Option<&WeightedPoints> {
         let by_what_is_there = by_what_is_there && self.plan().is_partial();
         let make = || {
@@ -177,7 +182,7 @@ impl<'a> Context<'a> {
         self.witness_points[usize::from(by_what_is_there)].get_or_init(make).as_ref()
     }
 
-    /// The centres of a model in the coordinates that centres are found in.
+    /// Returns the centres of a model in the coordinates in which centres are found.
     pub(crate) fn centres_of(&self, model: &Model) -> Option<Vec<Vec<f64>>> {
         let Shape::Centres { centres, .. } = &model.shape else { return None };
         let (frame, sizes) = (&self.plan().frame, self.plan().recipe.level_sizes());
@@ -194,7 +199,8 @@ impl<'a> Context<'a> {
         Some(centres.iter().enumerate().map(place).collect())
     }
 
-    /// Witness rows weighted by the cells; `None` where the sketch has no cells or the rows are not at hand.
+    /// Returns the retained rows weighted by the cells; `None` if the sketch has no cells or the
+    /// retained rows are not available.
     pub(crate) fn witnessed(&self) -> Option<&StandIns> {
         let make = || {
             let cells = self.plan().collect.cells && self.sketch.rows() > 0;
@@ -204,8 +210,9 @@ impl<'a> Context<'a> {
         self.witnessed.get_or_init(make).as_ref()
     }
 
-    /// What stands for the rows where densities are asked for: witness rows weighted by the cells, else the cells
-    /// unfolded by themselves; `None` where the sketch has no cells.
+    /// Returns the points that represent the rows when densities are computed: the retained rows
+    /// weighted by the cells if available, otherwise the cells unfolded without a mixture. Returns
+    /// `None` if the sketch has no cells.
     pub(crate) fn stand_ins(&self) -> Option<Cow<'_, StandIns>> {
         if let Some(points) = self.witnessed() {
             return Some(Cow::Borrowed(points));
@@ -216,12 +223,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The digest of the sketch.
+    /// Returns the digest of the sketch.
     pub(crate) fn digest(&self) -> &str {
         self.digest.get_or_init(|| self.sketch.digest())
     }
 
-    /// The Nyström map of a bandwidth; `None` for Fourier features.
+    /// Returns the Nyström map of a bandwidth; `None` for Fourier features.
     pub fn map(&self, rung: usize) -> Result<Option<&NystromMap>> {
         let plan = self.plan();
         let Some(landmarks) = plan.landmark_space() else { return Ok(None) };
@@ -233,12 +240,13 @@ impl<'a> Context<'a> {
         once(&self.rungs[rung].map, make).map(Some)
     }
 
-    /// Whether the kernel matrices of all bandwidths take seconds at most.
+    /// Returns whether decomposing the kernel matrices of all bandwidths takes at most seconds.
     pub fn is_small(&self) -> bool {
         Work::eigen(self.plan().features.points().len(), self.plan().bandwidths.len()).is_small()
     }
 
-    /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
+    /// Returns the mean embedding of the data at a bandwidth. The sketch must contain rows and
+    /// kernel sums.
     #[doc(hidden)]
     pub fn embedding(&self, rung: usize) -> Result<&Embedding> {
         once(&self.rungs[rung].embedding, || match &self.turned {
@@ -247,7 +255,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Landmarks weighted so that their sketch is the data's, where there are landmarks and kernel sums.
+    /// Returns the landmarks, weighted so that their sketch matches that of the data; `None`
+    /// without landmarks or kernel sums.
     pub(crate) fn calibrated(&self) -> Result<Option<&WeightedPoints>> {
         let made = once(&self.calibrated, || {
             let landmarks = self.plan().landmarks().filter(|_| self.plan().collect.kernel);
@@ -259,7 +268,7 @@ impl<'a> Context<'a> {
         Ok(made?.as_ref())
     }
 
-    /// Effective dimensions of the data at a bandwidth; needs a sketch with landmarks.
+    /// Returns the effective dimensions of the data at a bandwidth. The sketch must have landmarks.
     pub fn spectrum(&self, rung: usize) -> Result<&Spectrum> {
         once(&self.rungs[rung].spectrum, || {
             Work::eigen(self.plan().features.points().len(), 1)
@@ -269,7 +278,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What is in a place, made where nothing is there yet.
+/// Returns the content of `place`, computing it first if it is empty.
 fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(made) = place.get() {
         return Ok(made);

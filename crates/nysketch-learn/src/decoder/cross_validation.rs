@@ -1,15 +1,17 @@
-//! Choosing k by what folds say that the model has not seen.
+//! Choice of k by cross-validation over the folds of a sketch.
 //!
-//! For each fold, models of every k are learned from the rest of the sketch, without the witnesses of the fold, and the
-//! fold says what they cost: its witnesses, weighted to its own cells and moved to their means. The mean squared
-//! distance of k-means needs little of them, since second moments are exact:
+//! For each fold, models of every k are learned from the rest of the sketch, without the retained
+//! rows of the fold. Their risk is then estimated on the fold: on its retained rows, weighted by
+//! its own cells and shifted to their means. For the mean squared distance of k-means, second
+//! moments are known exactly, so only the remainder is estimated from retained rows:
 //!
 //! ```text
 //! risk = E_w min_c |x − c|²  +  (E |x|² − E_w |x|²)
 //! ```
 //!
-//! where E_w is over the witnesses and E, from the sums, over the rows. A cell that no border cuts is then exact.
-//! Landmarks, scales and what else the plan says are given: they were chosen from all rows.
+//! where E_w is the mean over the retained rows and E, from the sums, the mean over the rows. The
+//! contribution of a cell that no border cuts is then exact. Landmarks, scales and the rest of the
+//! plan are fixed: they were chosen from all rows.
 
 use super::cells::Cell;
 use super::context::Context;
@@ -21,7 +23,7 @@ use nysketch_core::error::Result;
 use nysketch_core::numeric::parallel::in_parallel;
 use serde::Serialize;
 
-/// Risks of models of several k on rows that they were not learned from.
+/// The held-out risks of models for several k.
 ///
 /// ```
 /// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
@@ -38,32 +40,33 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CrossValidation {
-    /// Folds that were held out in turn.
+    /// Number of folds, each of which was held out once.
     pub folds: usize,
-    /// The column that rows were dealt to folds by; none where their own values decided.
+    /// The column whose values assign rows to folds; `None` if the hash of the row itself does.
     pub by: Option<String>,
-    /// One for each k.
+    /// One risk for each k.
     pub points: Vec<HeldOutRisk>,
-    /// The index of the least risk.
+    /// Index of the smallest risk.
     pub best: usize,
-    /// The index of the least k whose risk is within one standard error of the least.
+    /// Index of the smallest k whose risk is within one standard error of the smallest risk.
     pub within_error: usize,
 }
 
-/// The risk of models of one k.
+/// The held-out risk of the models with one k.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct HeldOutRisk {
     /// Number of centres or components.
     pub k: usize,
-    /// Mean over the rows held out of what [`Evaluation`](crate::metrics::Evaluation) would show.
+    /// Mean over the held-out rows of the risk that [`Evaluation`](crate::metrics::Evaluation)
+    /// computes.
     pub risk: f64,
-    /// Its standard error, from how the folds differ.
+    /// Standard error of `risk`, from the differences between the folds.
     pub error: f64,
 }
 
 impl Context<'_> {
-    /// Risks of models of every k from `low` to `high` on folds that they have not seen.
+    /// Returns the held-out risks of models for every k from `low` to `high`.
     pub fn cross_validate(
         &self,
         params: &FitParams,
@@ -71,7 +74,7 @@ impl Context<'_> {
         high: usize,
     ) -> Result<CrossValidation> {
         let refits = Refits::new(self.sketch(), "`cross_validate`")?;
-        // One kind of covariance for all folds.
+        // All folds use the same kind of covariance.
         let mut params = params.clone();
         if params.task == Task::Gmm && params.known_covariance.is_none() {
             params.covariance = Some(self.covariance(&params.clone().k(high)).0);
@@ -102,7 +105,7 @@ impl Context<'_> {
         Ok(CrossValidation { folds: refits.len(), by: refits.key(), points, best, within_error })
     }
 
-    /// The risk, on the rows of this sketch, of a model that was learned from others.
+    /// Returns the risk, on the rows of this sketch, of a model learned from other rows.
     fn risk_of_others(&self, model: &Model) -> Result<f64> {
         let risk = self.risks(model)?.0;
         let squared = model.task == Task::Kmeans && self.is_plain() && self.plan().collect.cells;

@@ -1,5 +1,5 @@
-//! The curve over k: one model for each k from the same sketch, the risk that the sketch tells for it,
-//! and the k that it suggests.
+//! The curve over k: one model for each k from the same sketch, with its estimated risk, and a
+//! suggested k.
 
 use super::context::Context;
 use super::fit::with_levels;
@@ -14,7 +14,7 @@ use nysketch_core::sketch::Sketch;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Models for a range of k.
+/// Models for a range of k, with a suggestion.
 ///
 /// ```
 /// use nysketch::decoder::fit_curve;
@@ -37,31 +37,31 @@ use std::cmp::Ordering;
 pub struct Curve {
     /// One point for each k.
     pub points: Vec<CurvePoint>,
-    /// The index of the suggested one.
+    /// Index of the suggested point.
     pub suggested: usize,
-    /// Whether that one stands out; never at an end of the range.
+    /// Whether the suggestion is clear; always false at an end of the range.
     pub clear: bool,
 }
 
 impl Curve {
-    /// The suggested point.
+    /// Returns the suggested point.
     pub fn best(&self) -> &CurvePoint {
         &self.points[self.suggested]
     }
 
-    /// Whether the suggestion is the first or the last of several k, so that a better one may lie outside.
+    /// Returns whether the suggestion is at an end of the range, so that a better k may be outside.
     pub fn at_end(&self) -> bool {
         let last = self.points.len() - 1;
         last > 0 && (self.suggested == 0 && self.best().k > 2 || self.suggested == last)
     }
 
-    /// The point of the least ICL, where there are any.
+    /// Returns the point with the smallest ICL; `None` if no point has one.
     pub fn least_icl(&self) -> Option<&CurvePoint> {
         let known = self.points.iter().filter(|p| p.icl.is_some());
         known.min_by(|a, b| a.icl.partial_cmp(&b.icl).unwrap_or(Ordering::Equal))
     }
 
-    /// The point of the largest silhouette, where there are any.
+    /// Returns the point with the largest silhouette; `None` if no point has one.
     pub fn most_separate(&self) -> Option<&CurvePoint> {
         let known = self.points.iter().filter(|p| p.silhouette.is_some());
         known.max_by(|a, b| a.silhouette.partial_cmp(&b.silhouette).unwrap_or(Ordering::Equal))
@@ -74,40 +74,44 @@ impl Curve {
 pub struct CurvePoint {
     /// Number of centres or components.
     pub k: usize,
-    /// Risk that [`Evaluation`](crate::metrics::Evaluation) would show, as far as the sketch tells it.
+    /// Estimate from the sketch of the risk that [`Evaluation`](crate::metrics::Evaluation)
+    /// computes from rows.
     pub risk: f64,
-    /// Risk by which models of several k are compared.
+    /// Risk by which models of different k are compared.
     compared: f64,
-    /// Bayesian information criterion of a mixture, `2n·r + p ln n`, where r is the mean negative log-likelihood of
-    /// the rows, estimated from witness rows without what fitting to them makes of it, or from cells unfolded into the
-    /// same points whatever the mixture: the least is best.
+    /// Bayesian information criterion of a mixture, `2n·r + p ln n`, smaller is better. The mean
+    /// negative log-likelihood r of the rows is estimated from the retained rows with a correction
+    /// for optimism, or from cells unfolded into the same points for every mixture.
     pub bic: Option<f64>,
-    /// Integrated completed likelihood of a mixture, BIC and `2n` times the mean entropy of the component given the
-    /// row, where witness rows tell it: the least is best, and components that overlap cost.
+    /// Integrated completed likelihood of a mixture, smaller is better: BIC plus `2n` times the
+    /// mean entropy of the component given the row. It penalises overlapping components. `None`
+    /// unless the entropy was estimated from retained rows.
     pub icl: Option<f64>,
-    /// Simplified silhouette of two centres or more: the mean over the rows, each in the place of its cell's mean, of
-    /// `(b − a)/max(a, b)`, where `a` and `b` are the distances to the nearest centre and to the second nearest. Near 1 for clusters far
-    /// apart, near 0 where they touch.
+    /// Simplified silhouette of at least two centres: the mean over the rows, each replaced by the
+    /// mean of its cell, of `(b − a)/max(a, b)`, where `a` and `b` are the distances to the nearest
+    /// and second nearest centre. It is near 1 for well-separated clusters and near 0 for touching
+    /// ones.
     pub silhouette: Option<f64>,
     /// The model.
     pub model: Model,
 }
 
-/// Improvements below this share of the risk are noise.
+/// Improvements below this share of the risk are treated as noise.
 const NOISE: f64 = 2e-3;
-/// From this ratio of improvements on an elbow is clear.
+/// Minimum ratio of successive improvements for an elbow to be clear.
 const CLEAR: f64 = 2.5;
 
-/// Models for every k from `low` to `high`, centres started from those of the k before where that
-/// helps, and a suggestion.
+/// Fits models for every k from `low` to `high` and suggests one of them. The centres for k − 1 are
+/// one of the starts for k.
 ///
-/// For centres it is the elbow: the k whose improvement over k − 1 is largest beside what k + 1 would
-/// improve. For mixtures it is the least BIC, `2n·risk + p ln n`, with p the free numbers of the model.
+/// For centres the suggestion is the elbow: the k whose improvement over k − 1 is largest compared
+/// with the improvement of k + 1 over k. For mixtures it is the k of the smallest BIC,
+/// `2n·risk + p ln n`, with p the number of free parameters of the model.
 pub fn fit_curve(sketch: &Sketch, params: &FitParams, low: usize, high: usize) -> Result<Curve> {
     Context::new(sketch).curve(params, low, high)
 }
 
-/// The risk of a model, estimated from the sketch; see [`Context::risk`].
+/// Returns the risk of a model, estimated from the sketch; see [`Context::risk`].
 pub fn estimated_risk(sketch: &Sketch, model: &Model) -> Option<f64> {
     Context::new(sketch).risk(model)
 }
@@ -123,7 +127,7 @@ impl Context<'_> {
                 format!("{low}..{high}"),
             ));
         }
-        // What cannot be done is refused before the work.
+        // Check the parameters before doing any work.
         let possible = |k: usize| self.check(&params.clone().k(k));
         possible(low)?;
         possible(high)?;
@@ -135,7 +139,7 @@ impl Context<'_> {
         if mixture && !plan.collect.cells {
             return Err(Error::MissingSums { task: "the curve over k", what: "cells".into() });
         }
-        // One kind of covariance for all, which the last can have too.
+        // Use one kind of covariance for all k, chosen for the largest.
         let (kind, note) = self.covariance(&params.clone().k(high));
         let chosen = params.clone().covariance(kind);
         let free = mixture && params.known_covariance.is_none() && params.covariance.is_none();
@@ -178,13 +182,13 @@ impl Context<'_> {
         Ok(Curve { clear, ..curve })
     }
 
-    /// The atoms of a mixture in the plan's coordinates.
+    /// Returns the atoms of a mixture in the plan's coordinates; `None` for other models.
     pub(super) fn atoms_of(&self, model: &Model) -> Option<Vec<Atom>> {
         let atoms = model.shape.atoms(&self.plan().frame)?;
         Some(with_levels(atoms, &model.levels))
     }
 
-    /// See [`CurvePoint::silhouette`]; `None` for mixtures and for a single centre.
+    /// Returns [`CurvePoint::silhouette`]; `None` for mixtures and for a single centre.
     fn silhouette(&self, model: &Model) -> Result<Option<f64>> {
         let centres = self.centres_of(model).filter(|centres| centres.len() > 1);
         let Some(centres) = centres else { return Ok(None) };
@@ -197,14 +201,15 @@ impl Context<'_> {
         Ok(Some(weighted.sum::<f64>() / points.mass()))
     }
 
-    /// The risk of a model, estimated from the sketch: mean squared distance or mean distance in the
-    /// coordinates of the fit, or negative log-likelihood; `None` where the sketch cannot tell.
+    /// Returns the risk of a model, estimated from the sketch: mean squared distance or mean
+    /// distance in the coordinates of the fit, or mean negative log-likelihood. Returns `None` if
+    /// the sketch does not contain the required sums.
     pub fn risk(&self, model: &Model) -> Option<f64> {
         self.risks(model).ok().map(|r| r.0)
     }
 
-    /// What the risk of centres is taken on: witness rows weighted by their cells, cells unfolded, or else calibrated
-    /// landmarks.
+    /// Returns the points on which the risk of centres is estimated: retained rows weighted by
+    /// their cells, otherwise unfolded cells, otherwise calibrated landmarks.
     pub(super) fn risk_points(&self) -> Result<Cow<'_, WeightedPoints>> {
         let collect = self.plan().collect;
         if let Some(points) = self.witness_points(true) {
@@ -217,8 +222,9 @@ impl Context<'_> {
         self.calibrated()?.map(Cow::Borrowed).ok_or_else(missing)
     }
 
-    /// The risk, and one by which models of several k are compared: that of a mixture on the cells unfolded
-    /// by themselves, which are the same points for all.
+    /// Returns the risk, and the risk by which models of different k are compared. For a mixture
+    /// without retained rows, the second is computed on cells unfolded without a mixture, which are
+    /// the same points for all k.
     pub(super) fn risks(&self, model: &Model) -> Result<(f64, f64)> {
         if self.sketch().rows() == 0 {
             return Err(Error::NoRows { skipped: self.sketch().skipped() });
@@ -238,7 +244,8 @@ impl Context<'_> {
                 }
                 let atoms = self.atoms_of(model).unwrap_or_default();
                 let logs = frame.log_scale();
-                // One that was learned from these witnesses knows how much of its likelihood is chance.
+                // A model learned from these retained rows contains its likelihood with the
+                // optimism correction.
                 let own = model.report.sketch.as_deref() == Some(self.digest());
                 if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
                     return Ok((-likelihood.mean, -likelihood.mean - logs));
@@ -251,7 +258,7 @@ impl Context<'_> {
                     let mean = points.mean(&Said::new(&points, &atoms).log_density).0;
                     return Ok((logs - mean, -mean));
                 }
-                // Cells know the variances of their rows alone.
+                // Cells contain the variances of their rows but not the correlations.
                 if covariance.is_matrix() {
                     return Err(missing("witness rows"));
                 }
@@ -265,7 +272,7 @@ impl Context<'_> {
     }
 }
 
-/// How much more k improves on k − 1 than k + 1 would on k; 0 at an end.
+/// Returns the ratio of the improvement of k over k − 1 to that of k + 1 over k; 0 at an end.
 fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     let Some(next) = points.get(i + 1) else { return 0.0 };
     let Some(before) = i.checked_sub(1).map(|b| &points[b]) else { return 0.0 };
@@ -274,7 +281,7 @@ fn elbow(points: &[CurvePoint], i: usize) -> f64 {
     (before.compared - here) / (here - next.compared).max(noise)
 }
 
-/// `2n·risk + p ln n`.
+/// Returns `2n·risk + p ln n`.
 fn bic(n: f64, params: &FitParams, model: &Model, risk: f64) -> f64 {
     let (k, d) = (model.k(), model.columns.len());
     let numbers = match &model.shape {
@@ -286,7 +293,7 @@ fn bic(n: f64, params: &FitParams, model: &Model, risk: f64) -> f64 {
     2.0 * n * risk + numbers as f64 * n.ln()
 }
 
-/// Shares of levels of a component that can be chosen.
+/// Returns the number of free shares of levels of one component.
 fn free_shares(model: &Model) -> usize {
     model.categories().iter().map(|c| c.len() - 1).sum()
 }

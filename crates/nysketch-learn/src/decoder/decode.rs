@@ -1,4 +1,4 @@
-//! What every decoder does.
+//! The interface of a decoder.
 
 use super::context::Context;
 use super::params::FitParams;
@@ -9,36 +9,37 @@ use crate::model::report::Report;
 use nysketch_core::error::Result;
 use rand_chacha::ChaCha8Rng;
 
-/// One fit: what to learn from what, and how far it has come.
+/// The state of one fit: inputs, random generator and report.
 pub struct Job<'a> {
-    /// The sketch and what fits of it share.
+    /// The sketch, with the intermediate results that its fits share.
     pub context: &'a Context<'a>,
-    /// What to fit and how; checked.
+    /// The parameters of the fit; already checked.
     pub params: &'a FitParams,
-    /// Centres to start from, in the plan's coordinates; may be none.
+    /// Centres to start from, in the plan's coordinates; may be empty.
     pub warm: &'a [Vec<f64>],
-    /// A mixture of fewer components to start from; may be empty.
+    /// A mixture with fewer components to start from; may be empty.
     pub smaller: &'a [Atom],
-    /// Which covariances a mixture is to have.
+    /// The kind of covariance of a mixture.
     pub kind: CovarianceKind,
-    /// Variances of every component along the coordinates of the context, where they are known.
+    /// The known variances of every component along the coordinates of the context, if given.
     pub known: Option<Vec<f64>>,
-    /// Everything random.
+    /// The random generator of the fit.
     pub rng: ChaCha8Rng,
-    /// How the model is found.
+    /// The report on the fit, filled in as it proceeds.
     pub report: Report,
-    /// How dense the rows lie under a mixture, where the decoder knows better than its points.
+    /// Quantiles of the log density of the rows under the mixture, if the decoder estimates them
+    /// better than its points do.
     pub densities: Option<Densities>,
 }
 
-/// A decoder: finds atoms, in the plan's coordinates, whose sketch is that of the data.
+/// A decoder: finds atoms, in the plan's coordinates, whose sketch matches that of the data.
 pub trait Decode: Sync {
-    /// Refuses what it cannot decode.
+    /// Returns an error if the decoder cannot handle the sketch or the parameters.
     fn check(&self, context: &Context<'_>, params: &FitParams) -> Result<()>;
 
-    /// Centres with their shares of the data, as atoms.
+    /// Returns centres, with their shares of the data, as atoms.
     fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>>;
 
-    /// A mixture of Gaussians.
+    /// Returns the components of a Gaussian mixture.
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>>;
 }

@@ -1,14 +1,17 @@
-//! Does a mixture explain the sketch it was learned from?
+//! Tests whether a mixture explains the sketch it was learned from.
 //!
-//! A sketch of n rows is off its distribution's by about the noise floor: as ‖Φ(x)‖ ≤ 1,
+//! The sketch of n rows differs from that of their distribution by about the noise floor, since
+//! ‖Φ(x)‖ ≤ 1:
 //!
 //! ```text
 //! E ‖A_m(π_n) − A_m(π)‖² ≤ (1 − ‖A_m(π)‖²)/n .
 //! ```
 //!
-//! One that was learned from s witness rows is off by as much again as s rows are: 1/n becomes 1/n + 1/s.
+//! A mixture learned from s retained rows has in addition the sampling error of s rows: 1/n becomes
+//! 1/n + 1/s.
 //!
-//! A model whose residual ‖A_m(p) − A_m(π_n)‖ is near the floor is as good as the rows can tell.
+//! If the residual ‖A_m(p) − A_m(π_n)‖ of a model is near the floor, the rows cannot show that any
+//! other model is better.
 
 use super::context::Context;
 use crate::model::Model;
@@ -18,13 +21,13 @@ use nysketch_core::numeric::work::Work;
 use nysketch_core::sketch::Sketch;
 use serde::{Serialize, Serializer};
 
-/// Residuals up to this many floors count as explained.
+/// Residuals of at most this many noise floors count as explained.
 const EXPLAINED: f64 = 2.0;
-/// Share of the data that landmarks may miss, at the bandwidth where they miss least, before a small
-/// residual means little.
+/// Share of the data that the landmarks may miss, at the bandwidth at which they miss least, before
+/// a small residual means little.
 const MISSED: f64 = 0.5;
 
-/// A model's residual at one bandwidth.
+/// The residual of a model at one bandwidth.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[non_exhaustive]
 pub struct Residual {
@@ -39,21 +42,22 @@ pub struct Residual {
     pub missed: f64,
 }
 
-/// What the residuals mean.
+/// The interpretation of the residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every residual is near its floor.
+    /// Every residual is near its noise floor.
     Explained,
-    /// Residuals are near their floors, but landmarks see little of the data.
+    /// The residuals are near their noise floors, but the landmarks cover little of the data.
     FewLandmarks,
-    /// More or other components are needed.
+    /// More components, or other ones, are needed.
     NotExplained,
-    /// The same of a model that was found by matching kernel sums, which may have ended far from the best match.
+    /// As `NotExplained`, for a model found by matching kernel sums, which may be far from the best
+    /// match.
     NotMatched,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict as a sentence.
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Explained => "the model explains the sketch",
@@ -75,25 +79,26 @@ impl Serialize for Verdict {
     }
 }
 
-/// The residuals of a mixture at every bandwidth and what they mean.
+/// The residuals of a mixture at every bandwidth, and their interpretation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
     /// Whether the verdict is [`Verdict::Explained`].
     pub explained: bool,
     /// What the residuals mean.
     pub verdict: Verdict,
-    /// One per bandwidth.
+    /// One residual per bandwidth.
     pub residuals: Vec<Residual>,
 }
 
-/// `√((1 − ‖A_m(π_n)‖²)/n)`: how far a sketch is from that of its distribution.
+/// Returns `√((1 − ‖A_m(π_n)‖²)/n)`, the typical distance of a sketch of n rows from that of their
+/// distribution.
 pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
     ((1.0 - squared_norm).max(0.0) / rows as f64).sqrt()
 }
 
-/// The residuals of a mixture at every bandwidth and what they mean; `None` for other models and for
-/// sketches without kernel sums, of other columns, with categories or missing values, of rows with weights or estimated from a
-/// release, whose noise is not known.
+/// Returns the residuals of a mixture at every bandwidth and their interpretation. Returns `None`
+/// for other models, and for sketches without kernel sums, of other columns, with categories,
+/// missing values or row weights, or estimated from a release, whose noise is not known.
 ///
 /// ```
 /// use nysketch::decoder::{Verdict, explain};
@@ -115,7 +120,7 @@ pub fn explain(sketch: &Sketch, model: &Model) -> error::Result<Option<Explanati
 }
 
 impl Context<'_> {
-    /// The same, as an error where it cannot be said.
+    /// Returns the explanation of [`explain`], or an error if there is none.
     pub fn explanation(&self, model: &Model) -> error::Result<Explanation> {
         if !self.plan().collect.kernel {
             let task = "explaining a model";
@@ -130,9 +135,10 @@ impl Context<'_> {
     /// See [`explain`].
     pub fn explain(&self, model: &Model) -> error::Result<Option<Explanation>> {
         let (sketch, plan) = (self.sketch(), self.plan());
-        // Of a release the noise of sampling is not all there is.
+        // A release has noise in addition to the sampling error.
         let weighted = plan.weighting.is_some() || sketch.released().is_some();
-        // Kernel values count categories, and are of complete rows alone: a mixture of Gaussians is of neither.
+        // Kernel sums depend on the categories and include complete rows only, so a mixture of
+        // Gaussians does not describe them.
         let plain = plan.categories().is_empty()
             && !plan.is_partial()
             && (&model.columns, &model.recipe) == (&plan.columns, &plan.recipe);
@@ -143,7 +149,7 @@ impl Context<'_> {
         let (m, rungs) = (plan.features.points().len(), plan.bandwidths.len());
         Work::eigen(m, rungs).check("explaining a model")?;
         let missed = sketch.missed();
-        // A model that was learned from witness rows is as far off as those are.
+        // A model learned from retained rows also has their sampling error.
         let (n, s) = (sketch.complete_rows(), model.densities.as_ref().map_or(0, |d| d.witnesses));
         let rows = match s {
             0 => n,
@@ -191,7 +197,8 @@ mod tests {
     use nysketch_core::rows::synthetic::Mixture;
     use std::sync::Arc;
 
-    /// Three clear clusters: two components leave far more than the noise, three hardly any.
+    /// Three well-separated clusters: two components leave a residual far above the noise, three do
+    /// not.
     #[test]
     fn the_right_k_explains_the_sketch() {
         let rows = Mixture::new(2, 3, 4.0, 11).unwrap().rows(0, 4000).values;

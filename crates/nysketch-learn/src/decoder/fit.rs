@@ -1,4 +1,4 @@
-//! Choosing a decoder, and making a model of what comes out.
+//! Fitting: choosing a decoder, running it, and building a model from its atoms.
 
 use super::by_cells::CellsDecoder;
 use super::by_kernel::KernelDecoder;
@@ -26,7 +26,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
 
-/// Witness rows for each number of a mixture from which on full covariances are the default.
+/// Minimum number of retained rows per parameter of a mixture for full covariances to be the
+/// default.
 const ROWS_PER_NUMBER: usize = 4;
 
 /// Learns a model from a sketch.
@@ -46,7 +47,7 @@ pub fn fit(sketch: &Sketch, params: &FitParams) -> Result<Model> {
     Context::new(sketch).fit(params)
 }
 
-/// Whether what is learned is private, where the plan is.
+/// Returns a note on whether the model is private, if the plan is.
 fn privacy_note(sketch: &Sketch) -> Option<String> {
     sketch.plan().private.as_ref()?;
     Some(match sketch.released() {
@@ -75,7 +76,8 @@ impl Context<'_> {
         self.fit_from(params, &warm, &[])
     }
 
-    /// The same, with centres or a mixture of fewer components to start from.
+    /// Learns a model from the sketch, starting from given centres or from a mixture with fewer
+    /// components.
     pub(super) fn fit_from(
         &self,
         params: &FitParams,
@@ -136,7 +138,8 @@ impl Context<'_> {
         Ok(model.with_profile(profile).with_densities(densities))
     }
 
-    /// How dense the rows lie under a mixture in the plan's coordinates, where there are cells.
+    /// Returns the quantiles of the log density of the rows under a mixture in the plan's
+    /// coordinates, if there are cells.
     fn densities(&self, atoms: &[Atom]) -> Option<Densities> {
         let points = self.stand_ins()?;
         let logs = self.plan().frame.log_scale();
@@ -145,8 +148,10 @@ impl Context<'_> {
         Densities::new(&said, points.weights())
     }
 
-    /// Components of a mixture in the plan's coordinates that are no wider in some column or direction than this share
-    /// of the column's variance, where the sums tell that. Not every decoder keeps to it.
+    /// Counts the components of a mixture in the plan's coordinates whose variance in some column
+    /// or direction is at most this share of the column's variance. Returns 0 if the sums do not
+    /// contain the variance. The count can be positive because not every decoder enforces the
+    /// minimum.
     fn collapsed(&self, atoms: &[Atom], kind: CovarianceKind, share: f64) -> usize {
         let floor = if self.plan().collect.cells {
             self.cells().floor_at(share)
@@ -162,14 +167,16 @@ impl Context<'_> {
         atoms.iter().filter(|a| floor.binds(&a.covariance)).count()
     }
 
-    /// This share of the variance of every column, in the plan's coordinates, where the sketch has moments.
+    /// Returns this share of the variance of every column, in the plan's coordinates, if the sketch
+    /// contains moments.
     pub(super) fn floor_of_moments(&self, share: f64) -> Option<Floor> {
         let moments = self.sketch().column_moments()?;
         let scaled = moments.iter().zip(&self.plan().frame.scale).map(|(m, s)| m.1 / s / s);
         Some(Floor::new(scaled.map(|v| (share * v).max(f64::MIN_POSITIVE)).collect()))
     }
 
-    /// Which covariances a mixture gets, and why, where nobody chose.
+    /// Returns the kind of covariance of a mixture, and a note on the choice if the user did not
+    /// make it.
     pub(super) fn covariance(&self, params: &FitParams) -> (CovarianceKind, Option<String>) {
         if params.task != Task::Gmm || self.chosen(params) != Decoder::Cells {
             return (CovarianceKind::Diag, None);
@@ -198,7 +205,7 @@ impl Context<'_> {
         (CovarianceKind::Diag, Some(note))
     }
 
-    /// What to say where there are too few landmarks for the clusters.
+    /// Returns a warning if there are too few landmarks for k clusters.
     fn few_landmarks(&self, params: &FitParams) -> Option<String> {
         if params.task == Task::Pca {
             return None;
@@ -207,7 +214,7 @@ impl Context<'_> {
         let most = self.plan().measured().most_points();
         let enough = too_few(landmarks, k, self.sketch().rows(), most)?;
         let by_cells = self.chosen(params) == Decoder::Cells;
-        // Where all rows of a cell are equal, more of them would not help.
+        // If all rows of a cell are equal, more cells would not help.
         if by_cells && !(self.plan().collect.cells && self.cells().have_width()) {
             return None;
         }
@@ -223,10 +230,10 @@ impl Context<'_> {
         ))
     }
 
-    /// Which decoder really runs.
+    /// Returns the decoder to run, with `auto` resolved.
     fn chosen(&self, params: &FitParams) -> Decoder {
         let plan = self.plan();
-        // A known covariance or a bandwidth is for kernel sums.
+        // A known covariance or a bandwidth applies to kernel sums only.
         let cells =
             plan.collect.cells && params.known_covariance.is_none() && params.bandwidth.is_none();
         match params.decoder {
@@ -237,7 +244,7 @@ impl Context<'_> {
         }
     }
 
-    /// Refuses what cannot be learned from this sketch.
+    /// Returns an error if the task cannot be learned from this sketch.
     pub(super) fn check(&self, params: &FitParams) -> Result<()> {
         let (sketch, plan, k) = (self.sketch(), self.plan(), params.k);
         if sketch.rows() == 0 {
@@ -304,7 +311,8 @@ impl Context<'_> {
     }
 }
 
-/// Centres of vectors of length one have length one: decoders of kernel sums do not know that.
+/// Projects centres of unit vectors onto the unit sphere, which decoders of kernel sums do not
+/// enforce.
 fn on_spheres(plan: &Plan, atoms: &mut [Atom]) {
     let spheres = plan.spheres();
     for atom in atoms {
@@ -313,14 +321,14 @@ fn on_spheres(plan: &Plan, atoms: &mut [Atom]) {
     }
 }
 
-/// Atoms with the shares of their levels.
+/// Returns the atoms with the given shares of levels.
 pub(super) fn with_levels(mut atoms: Vec<Atom>, levels: &[Vec<f64>]) -> Vec<Atom> {
     atoms.iter_mut().zip(levels).for_each(|(atom, levels)| atom.levels.clone_from(levels));
     atoms
 }
 
-/// A mixture in the plan's coordinates. Where its covariance is a known matrix, it is decoded along the axes of
-/// that matrix.
+/// Returns the mixture in the plan's coordinates. If its covariance is a known matrix, the sketch
+/// is decoded along the axes of that matrix.
 fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, Vec<Atom>)> {
     let known = job.params.known_covariance.as_ref();
     let known = known.map(|known| known.in_plan(&job.context.plan().frame)).transpose()?;
@@ -350,7 +358,7 @@ fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, V
     Ok((CovarianceKind::Tied, atoms))
 }
 
-/// The code of a decoder.
+/// Returns the implementation of a decoder.
 fn run(decoder: Decoder) -> &'static dyn Decode {
     match decoder {
         Decoder::Auto | Decoder::Kernel => &KernelDecoder,

@@ -1,12 +1,12 @@
-//! A mixture to start from, as the user gave it.
+//! The mixture that the user gave as the start of EM.
 
 use super::decode::Job;
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::Covariance;
 
-/// Atoms in the plan's coordinates around the means of the job. Weights and covariances that were not given are those
-/// of the points nearest to each mean.
+/// Returns atoms in the plan's coordinates around the means of the job. Weights and covariances
+/// that were not given are computed from the points nearest to each mean.
 pub(super) fn given(job: &Job<'_>, points: &StandIns) -> Vec<Atom> {
     let (params, matrices) = (job.params, job.kind.is_matrix());
     let mut atoms = points.atoms_around(job.warm, matrices);
@@ -21,7 +21,7 @@ pub(super) fn given(job: &Job<'_>, points: &StandIns) -> Vec<Atom> {
             true => covariance.to_matrix(),
             false => Covariance::Diagonal(covariance.variances().into_owned()),
         };
-        // The covariance is that around the mean given, not around that of the points.
+        // The covariance refers to the given mean, not to the mean of the points.
         atom.mean.clone_from(mean);
     }
     atoms

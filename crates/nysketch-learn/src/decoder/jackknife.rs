@@ -1,18 +1,22 @@
-//! Intervals by the delete-a-fold jackknife.
+//! Confidence intervals by the delete-a-fold jackknife.
 //!
-//! With θ the number that all rows give, θ_f the one without fold f, and h_f = n/n_f, pseudo-values
-//! `p_f = h_f θ − (h_f − 1) θ_f` are nearly independent, and the variance of θ is about
+//! Let θ be the estimate from all rows, θ_f the estimate without fold f, and h_f = n/n_f. The
+//! pseudo-values `p_f = h_f θ − (h_f − 1) θ_f` are nearly independent, and the variance of θ is
+//! about
 //!
 //! ```text
 //! 1/F Σ_f (p_f − θ_J)² / (h_f − 1),    θ_J = F θ − Σ_f (1 − n_f/n) θ_f
 //! ```
 //!
-//! (Busing, Meijer and van der Leeden 1999), which for folds of one size is the usual (F − 1)/F Σ (θ_f − θ̄)².
+//! (Busing, Meijer and van der Leeden 1999). For folds of equal size this is the usual (F − 1)/F Σ
+//! (θ_f − θ̄)².
 //!
-//! Each fold is left out twice. Once the model is iterated on from where it stands, until nothing moves, as the model
-//! itself is before: that is θ_f. And once it is searched for from scratch, which tells whether its clusters are found
-//! again. Two clusters *match* if they share more than half of what either has. Then more than half of each lies in the
-//! other, so no cluster has two partners, and nothing has to be assigned.
+//! Each fold is left out twice. First, the model is iterated on from its current state to
+//! convergence, as the model of all rows was before: this gives θ_f without the randomness of new
+//! starts. Second, a model is searched for from scratch, which shows whether the clusters are found
+//! again. Two clusters *match* if they share more than half of their union. Then more than half of
+//! each lies in the other, so no cluster has two matches, and no assignment problem needs to be
+//! solved.
 
 use super::context::Context;
 use super::labels::Labels;
@@ -26,24 +30,27 @@ use nysketch_core::numeric::parallel::in_parallel;
 use nysketch_core::numeric::student::quantile;
 use std::time::Instant;
 
-/// Share of the refits in which a stable cluster has a match.
+/// Minimum share of the refits in which a stable cluster has a match.
 const FOUND_AGAIN: f64 = 0.9;
-/// Steps of EM until nothing moves, at most, and what growth of the mean log-likelihood counts as nothing, in nats.
+/// Maximum number of EM steps to convergence, and the increase of the mean log-likelihood that
+/// counts as convergence, in nats.
 const STANDSTILL_STEPS: usize = 2_000;
 const STANDSTILL: f64 = 1e-9;
 
-/// What one refit says.
+/// The results of one refit.
 struct Refit {
-    /// The model that was iterated on, and its risk on what is left of the sketch.
+    /// The parameters of the model that was iterated on, and its risk on the rest of the sketch.
     numbers: Vec<f64>,
     risk: Option<f64>,
-    /// For each cluster the Jaccard similarity to its match in the search from scratch; 0 where there is none.
+    /// Jaccard similarity of each cluster to its match in the search from scratch; 0 if it has no
+    /// match.
     found_again: Vec<f64>,
 }
 
 impl Context<'_> {
-    /// The model, iterated on until nothing moves, with intervals for its numbers. `params` are those that it was fitted
-    /// with. Needs a sketch with rows in every fold, and cells unless the task is pca.
+    /// Iterates the model to convergence and adds confidence intervals for its parameters. `params`
+    /// are the parameters of its fit. Requires a sketch with rows in every fold, and with cells
+    /// unless the task is pca.
     pub fn with_intervals(
         &self,
         model: Model,
@@ -113,7 +120,7 @@ impl Context<'_> {
         Ok(Model { intervals: Some(intervals), ..model })
     }
 
-    /// The model after more iterations on this sketch, until nothing moves.
+    /// Returns the model after iterating to convergence on this sketch.
     fn standstill(&self, model: &Model, params: &FitParams) -> Result<Model> {
         let params = params.clone().until_standstill();
         match &model.shape {
@@ -135,7 +142,7 @@ impl Context<'_> {
         }
     }
 
-    /// What is left of a model without one fold; `labels` are those of the points under the model.
+    /// Refits a model without one fold; `labels` are the labels of the points under the model.
     fn without(
         &self,
         refits: &Refits<'_>,
@@ -162,7 +169,8 @@ impl Context<'_> {
     }
 }
 
-/// The numbers that get intervals: weights, then centres, row by row; or variances, then their ratios.
+/// Returns the parameters that get intervals: weights, then centres, row by row; or variances, then
+/// their ratios.
 fn numbers(model: &Model) -> Vec<f64> {
     match &model.shape {
         Shape::Centres { weights, centres: places }
@@ -175,7 +183,8 @@ fn numbers(model: &Model) -> Vec<f64> {
     }
 }
 
-/// Standard error of a number from what it is without each fold, and the share of the rows in each.
+/// Returns the standard error of an estimate, given the estimates without each fold and the share
+/// of the rows in each fold.
 fn standard_error(full: f64, without: &[f64], shares: &[f64]) -> f64 {
     let rest: f64 = without.iter().zip(shares).map(|(x, share)| (1.0 - share) * x).sum();
     let centre = without.len() as f64 * full - rest;
@@ -196,7 +205,7 @@ fn within_one([low, high]: Interval) -> Interval {
 mod tests {
     use super::*;
 
-    /// The jackknife of a mean is its textbook standard error, whatever the sizes of the folds.
+    /// The jackknife of a mean equals its textbook standard error, whatever the sizes of the folds.
     #[test]
     fn the_error_of_a_mean_is_that_of_its_folds() {
         let folds = [(3.0, 10.0), (5.0, 10.0), (4.5, 10.0), (2.5, 10.0)];

@@ -1,8 +1,10 @@
-//! Decoding from kernel sums alone, better than matching Diracs.
+//! Decoding of kernel sums with better starts and less bias than matching Diracs.
 //!
-//! Starts decide: k-means on [calibrated](super::calibrate) landmarks starts near the clusters. Atoms of shared learned variances then match the sketch without the bias that
-//! Diracs have on clusters with width; for mixtures each gets its own at the end. Fourier
-//! sketches have no landmarks: CL-OMPR with atoms of shared variances makes the start.
+//! The result depends mainly on the start: k-means on [calibrated](super::calibrate) landmarks
+//! starts near the clusters. Atoms with shared, learned variances then match the sketch without the
+//! bias that Diracs have on clusters of positive width; for mixtures, each atom gets its own
+//! variances at the end. Fourier sketches have no landmarks, so CL-OMPR with atoms of shared
+//! variances provides the start.
 
 use super::clompr::{Clompr, Steps, objective_of, to_simplex};
 use super::constraints::Constraints;
@@ -16,22 +18,23 @@ use crate::model::report::Report;
 use crate::optimize::Stop;
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 
-/// Starts that are refined, from landmarks and without them; the sketch picks among them.
+/// Number of starts that are refined, with and without landmarks; the one with the smallest
+/// objective is kept.
 const STARTS: usize = 4;
 const BLIND_STARTS: usize = 10;
-/// Weight of the row that asks for weights of sum one.
+/// Weight of the equation that asks for weights with sum one.
 const SUM_TO_ONE: f64 = 0.3;
-/// Matches the sketch of one bandwidth.
+/// Matches the sketch at one bandwidth.
 pub struct Matcher<'a> {
-    /// The data's sketch.
+    /// The mean embedding of the data.
     pub embedding: &'a Embedding,
-    /// Where the data lies.
+    /// The region and the moments of the data.
     pub space: &'a Space,
     /// Number of atoms.
     pub k: usize,
-    /// Rows of the sketch.
+    /// Number of rows of the sketch.
     pub rows: f64,
-    /// Landmarks weighted so that their sketch is the data's, where there are landmarks.
+    /// Landmarks weighted so that their sketch matches that of the data; `None` without landmarks.
     pub calibrated: Option<&'a WeightedPoints>,
 }
 
@@ -53,12 +56,13 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether the sketch has moments enough for its objective to mean something: about k(d+1).
+    /// Returns whether the sketch has enough moments for its objective to be meaningful: about
+    /// k(d+1).
     pub fn enough_moments(&self) -> bool {
         self.embedding.rank() as f64 >= 1.3 * (self.k * (self.embedding.dims() + 1)) as f64
     }
 
-    /// Atoms with one learned diagonal, the best of several starts by the sketch.
+    /// Returns atoms with one learned diagonal: the best of several starts by the objective.
     pub fn shared_diagonal(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let matching = self.matching(Family::Scaled);
         let mut best: Option<(f64, Vec<Atom>)> = None;
@@ -73,15 +77,16 @@ impl<'a> Matcher<'a> {
             }
         }
         let (_, mut atoms) = best.unwrap_or_default();
-        // The full objective finds the clusters but pulls atoms into the span of the landmarks;
-        // the projected one does not.
+        // The full objective finds the clusters but pulls atoms into the span of the landmarks; the
+        // projected objective does not.
         let projected = matching.free(Family::Shared, self.rows);
         let minimum = projected.refine(&mut atoms, Stop { evaluations: 800, relative: 1e-9 });
         report.record(&minimum);
         atoms
     }
 
-    /// A diagonal Gaussian mixture: a shared diagonal first, one for each atom at the end.
+    /// Returns a diagonal Gaussian mixture, learned with a shared diagonal first and then with one
+    /// per atom.
     pub fn mixture(&self, rng: &mut impl rand::Rng, report: &mut Report) -> Vec<Atom> {
         let mut atoms = self.shared_diagonal(rng, report);
         let matching = self.matching(Family::Scaled).free(Family::Diagonal, self.rows);
@@ -91,7 +96,7 @@ impl<'a> Matcher<'a> {
         atoms
     }
 
-    /// Means and weights with known variances (example 2).
+    /// Returns means and weights for known variances (example 2).
     pub fn known_variance(
         &self,
         variance: &[f64],

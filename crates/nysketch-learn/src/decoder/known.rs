@@ -1,7 +1,8 @@
-//! A covariance that is known, and the axes along which it is a diagonal.
+//! Known covariances, and the axes along which they are diagonal.
 //!
-//! The Gaussian kernel does not see rotations: a mixture of covariance `Γ = U Λ Uᵀ` whose landmarks and
-//! frequencies are turned by `Uᵀ` has the same sketch and the covariance Λ. So decoders know diagonals alone.
+//! The Gaussian kernel is invariant under rotations: if the landmarks and frequencies of a mixture
+//! of covariance `Γ = U Λ Uᵀ` are rotated by `Uᵀ`, its sketch does not change and its covariance
+//! becomes Λ. Decoders therefore need to handle diagonals only.
 
 use crate::covariance::{Covariance, SymmetricMatrix};
 use nysketch_core::error::{Error, Result};
@@ -9,7 +10,7 @@ use nysketch_core::numeric::linalg::{Matrix, dot, symmetric_eigen};
 use nysketch_core::numeric::work::Work;
 use nysketch_core::plan::frame::Frame;
 
-/// The covariance of every component of a mixture, where it is known (example 2).
+/// The known covariance of every component of a mixture (example 2).
 ///
 /// ```
 /// use nysketch::{Covariance, FitParams, KnownCovariance, SymmetricMatrix, Task};
@@ -27,7 +28,7 @@ pub enum KnownCovariance {
 }
 
 impl KnownCovariance {
-    /// One row of variances, or the rows of a matrix.
+    /// Creates a covariance from one row of variances or from the rows of a matrix.
     pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self> {
         let covariance = match rows {
             [variances] => Covariance::Diagonal(variances.clone()),
@@ -39,7 +40,8 @@ impl KnownCovariance {
         Ok(KnownCovariance::Covariance(covariance))
     }
 
-    /// In the plan's coordinates; a matrix without correlations is its diagonal.
+    /// Converts the covariance to the plan's coordinates; a matrix without correlations becomes a
+    /// diagonal.
     pub(super) fn in_plan(&self, frame: &Frame) -> Result<Covariance> {
         let d = frame.dims();
         let covariance = match self {
@@ -71,7 +73,7 @@ fn is_diagonal(matrix: &SymmetricMatrix) -> bool {
     (0..matrix.dims()).all(|i| (0..i).all(|j| matrix.get(i, j) == 0.0))
 }
 
-/// U and Λ.
+/// The eigenvectors U and eigenvalues Λ of a covariance.
 #[derive(Debug, Clone)]
 pub struct Axes {
     /// U.
@@ -83,12 +85,12 @@ pub struct Axes {
 }
 
 impl Axes {
-    /// The axes of a positive definite matrix.
+    /// Returns the axes of a positive definite matrix.
     pub fn of(matrix: &SymmetricMatrix) -> Result<Self> {
         let d = matrix.dims();
         Work::eigen(d, 1).check("turning to the axes of a known covariance")?;
         let eigen = symmetric_eigen(&Matrix::from_fn(d, d, |i, j| matrix.get(i, j)))?;
-        // Rounding may leave nothing, or less, of a small one.
+        // Rounding can make a small eigenvalue zero or negative.
         let least = f64::EPSILON * eigen.values[0];
         Ok(Axes {
             transposed: Matrix::from_fn(d, d, |i, j| eigen.vectors.get(j, i)),
@@ -97,17 +99,17 @@ impl Axes {
         })
     }
 
-    /// `Uᵀ x`: a place as seen from the axes.
+    /// Returns `Uᵀ x`: converts a point from the plan's coordinates to those along the axes.
     pub fn turn(&self, x: &[f64]) -> Vec<f64> {
         self.transposed.times(x)
     }
 
-    /// `U y`: a place along the axes, as seen from the plan's.
+    /// Returns `U y`: converts a point from coordinates along the axes to the plan's.
     pub fn back(&self, y: &[f64]) -> Vec<f64> {
         self.vectors.times(y)
     }
 
-    /// `uᵀ C u` for each axis u.
+    /// Returns `uᵀ C u` for each axis u.
     pub fn variances_of(&self, covariance: &Matrix) -> Vec<f64> {
         let d = self.variances.len();
         let axis = |k: usize| -> Vec<f64> { (0..d).map(|j| self.vectors.get(j, k)).collect() };

@@ -1,4 +1,4 @@
-//! Which cluster of a model the points that stand for the rows belong to, and which clusters of two models are the same.
+//! The cluster of each point that represents rows, and the matching of clusters between two models.
 
 use super::context::Context;
 use super::stand_ins::StandIns;
@@ -6,7 +6,7 @@ use crate::atom::Atom;
 use crate::model::{Model, Shape};
 use nysketch_core::error::Result;
 
-/// The cluster of each point, and what the points weigh.
+/// The cluster and the weight of each point.
 #[derive(Debug, Clone)]
 pub(super) struct Labels {
     k: usize,
@@ -15,7 +15,8 @@ pub(super) struct Labels {
 }
 
 impl Context<'_> {
-    /// The cluster or component of each point of this sketch under a model; no points for principal components.
+    /// Returns the cluster or component of each point of this sketch under a model; no points for
+    /// principal components.
     pub(super) fn labelled(&self, model: &Model) -> Result<Labels> {
         let k = model.k();
         match &model.shape {
@@ -36,7 +37,7 @@ impl Context<'_> {
     }
 }
 
-/// The most likely component of each point, the first of several.
+/// Returns the most likely component of each point, the first one in case of ties.
 fn most_likely(points: &StandIns, atoms: &[Atom]) -> Vec<usize> {
     let levels = points.levels();
     let mut best = vec![(0, f64::NEG_INFINITY); points.len()];
@@ -55,8 +56,9 @@ fn most_likely(points: &StandIns, atoms: &[Atom]) -> Vec<usize> {
 }
 
 impl Labels {
-    /// For each of these clusters the Jaccard similarity to its match among those of other labels of the same points:
-    /// the one with which it shares more than half of what either has. 0 where there is none.
+    /// Returns, for each cluster of `self`, the Jaccard similarity to its match in `other`, labels
+    /// of the same points. The match of a cluster is the one with which it shares more than half of
+    /// their union; the similarity is 0 if there is none.
     pub fn found_again(&self, other: &Labels) -> Vec<f64> {
         let mut shared = vec![vec![0.0; other.k]; self.k];
         let (mut own, mut theirs) = (vec![0.0; self.k], vec![0.0; other.k]);
@@ -87,7 +89,8 @@ mod tests {
         };
         let model = labels(3, &[0, 0, 0, 1, 1, 2]);
         assert_eq!(model.found_again(&labels(3, &[2, 2, 2, 0, 0, 1])), [1.0; 3]);
-        // Three of four, half of two, and all of it but among others.
+        // In turn: shares three of four points, half of a cluster of two, and two of a union of
+        // three.
         assert_eq!(model.found_again(&labels(3, &[0, 1, 0, 1, 2, 2])), [0.75, 0.0, 2.0 / 3.0]);
     }
 }

@@ -1,14 +1,15 @@
-//! How likely the rows are under a mixture, as far as the points that stand for them tell.
+//! The log-likelihood of the rows under a mixture, estimated on the points that represent them.
 
 use super::em::{Told, told};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 
-/// What a mixture says of every point.
+/// The log density and the entropy of every point under a mixture.
 #[derive(Debug)]
 pub(super) struct Said {
-    /// `log Σ_c α_c N(x; μ_c, Γ_c)` over what the point has; where it lacks numbers, with their log scales, so that less those of
-    /// all columns it is in the table's units.
+    /// `log Σ_c α_c N(x; μ_c, Γ_c)` over the columns that are present in the point. If columns are
+    /// missing, their log scales are added, so that subtracting the log scales of all columns
+    /// converts the value to the table's units.
     pub log_density: Vec<f64>,
     /// `−Σ_c r_c log r_c`, where r_c is the probability of the component given the point.
     pub entropy: Vec<f64>,
@@ -18,7 +19,7 @@ impl Said {
     pub fn new(points: &StandIns, atoms: &[Atom]) -> Self {
         let levels = points.levels();
         let Told { mut log_density, mut entropy } = told(points.places(), &levels, atoms);
-        // The density of a row is that of what it has.
+        // The density of a row with missing values is the marginal density of the present columns.
         for (i, known) in (0..points.len()).filter_map(|i| Some((i, points.known(i)?))) {
             let log = |a: &Atom| {
                 let of_levels = levels.log(&levels.logs(&a.levels), i);
@@ -39,7 +40,7 @@ impl Said {
     }
 }
 
-/// `log α N(x; μ, Γ)` over some of the columns.
+/// Returns `log α N(x; μ, Γ)` over some of the columns.
 fn marginal(atom: &Atom, x: &[f64], columns: &[usize]) -> f64 {
     let weight = atom.weight.ln();
     if columns.is_empty() {

@@ -1,8 +1,8 @@
-//! The decoders by name.
+//! The names of the decoders.
 
 use nysketch_core::error::names::{Choice, Named, name_of};
 
-/// Which decoder to use; see the table of [`decoder`](super).
+/// Selects a decoder; the table in [`decoder`](super) compares them.
 ///
 /// ```
 /// use nysketch::{Decoder, FitParams, Task, fit};
@@ -13,7 +13,7 @@ use nysketch_core::error::names::{Choice, Named, name_of};
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let params = FitParams::new(Task::Kmeans, 3);
-/// // From the moments of the cells, and from the kernel sums as the paper does.
+/// // Once from the moments of the cells, and once from the kernel sums as in the paper.
 /// let cells = fit(&sketch, &params.clone().decoder(Decoder::Cells))?;
 /// let paper = fit(&sketch, &params.decoder(Decoder::Clompr))?;
 /// assert_eq!((cells.report.decoder.as_str(), paper.report.decoder.as_str()), ("cells", "clompr"));
@@ -23,16 +23,17 @@ use nysketch_core::error::names::{Choice, Named, name_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Decoder {
-    /// Cells where the sketch has them, else kernel sums; `clompr` for other kernels than the Gaussian.
+    /// `cells` if the sketch contains cells, otherwise `kernel`; `clompr` for kernels other than
+    /// the Gaussian.
     #[default]
     Auto,
-    /// Cell moments.
+    /// Decodes the cell moments.
     Cells,
-    /// Kernel sums, with starts and atoms better than the paper's.
+    /// Decodes the kernel sums, with better starts and atoms than the paper's decoder.
     Kernel,
-    /// The paper's.
+    /// Decodes the kernel sums by the paper's matching pursuit with replacement.
     Clompr,
-    /// The paper's without replacement.
+    /// Decodes the kernel sums by the paper's matching pursuit without replacement.
     Clomp,
 }
 
@@ -52,7 +53,7 @@ impl Named for Decoder {
 }
 
 impl Decoder {
-    /// Its name.
+    /// Returns the name of the decoder.
     pub fn name(self) -> &'static str {
         name_of(self)
     }

@@ -1,13 +1,14 @@
-//! Moment matching: a mixture refined until its sketch is the data's, eq. (6).
+//! Moment matching: refines a mixture until its sketch matches that of the data, eq. (6).
 //!
 //! ```text
 //! projected   ‖W(Σ_i α_i f(θ_i) − k̄)‖²                                  the paper's
 //! full        αᵀGα − 2 Σ_i α_i βᵀf(θ_i) + βᵀk̄ ,   β = K_m⁺ k̄
 //! ```
 //!
-//! The full objective is ‖A(p) − P_m A(π_n)‖² in the whole feature space: atoms that leave the span
-//! of the landmarks pay for it, and there is no m² term. Variables are scaled so that a unit step
-//! matters alike in all of them: μ by √V/α, log γ by √2 V/(γα), V = γ + σ².
+//! The full objective is ‖A(p) − P_m A(π_n)‖² in the whole feature space: it penalises atoms that
+//! leave the span of the landmarks, and it has no m² term. Variables are scaled so that a unit step
+//! changes the objective by a similar amount in each: μ by √V/α, log γ by √2 V/(γα), with V = γ +
+//! σ².
 
 use super::constraints::Constraints;
 use crate::atom::embedding::Embedding;
@@ -15,40 +16,42 @@ use crate::atom::{Atom, Family};
 use crate::optimize::{Minimum, Stop, minimise, nonnegative_quadratic};
 use nysketch_core::numeric::linalg::dot;
 
-/// Strength of the prior on log-variances, over the number of rows: about the noise of the sketch.
+/// Strength of the prior on log-variances, divided by the number of rows: about the noise of the
+/// sketch.
 const PRIOR: f64 = 0.2;
 
-/// Which distance between sketches is minimised.
+/// The distance between sketches to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objective {
     /// In the span of the landmarks, or between Fourier sketches.
     Projected,
-    /// In the whole feature space; needs landmarks.
+    /// In the whole feature space; requires landmarks.
     Full,
 }
 
 /// A matching problem.
 #[derive(Debug, Clone)]
 pub struct Matching<'a> {
-    /// The data's sketch.
+    /// The mean embedding of the data.
     pub embedding: &'a Embedding,
-    /// What is learned about variances.
+    /// Which variances are learned.
     pub family: Family,
-    /// Which distance.
+    /// The distance to minimise.
     pub objective: Objective,
-    /// Weight of the row `(Σα − 1)²`.
+    /// Weight of the penalty `(Σα − 1)²`.
     pub sum_to_one: f64,
-    /// Weight of the prior `1/k Σ (log γ − log γ₀)²` over the variances that are learned, γ₀ where they start.
+    /// Weight of the prior `1/k Σ (log γ − log γ₀)²` over the learned variances, where γ₀ are their
+    /// initial values.
     pub prior: f64,
     /// Bounds of the means.
     pub bounds: &'a [(f64, f64)],
-    /// Least and largest variance of each column.
+    /// Minimum and maximum variance of each column.
     pub variances: &'a [(f64, f64)],
     /// Separation and radius.
     pub constraints: Constraints,
 }
 
-/// Gradients of an objective by weight, mean and variance of each atom.
+/// Gradients of an objective with respect to the weight, mean and variances of each atom.
 struct Gradient {
     weight: Vec<f64>,
     mean: Vec<f64>,
@@ -124,13 +127,13 @@ impl Matching<'_> {
         value
     }
 
-    /// The same problem with more variances to learn, of a sketch of so many rows.
+    /// Returns the problem with more variances to learn, for a sketch of `rows` rows.
     pub fn free(&self, family: Family, rows: f64) -> Self {
         let objective = Objective::Projected;
         Matching { family, objective, prior: PRIOR / rows, ..self.clone() }
     }
 
-    /// The best weights for atoms that stay where they are.
+    /// Sets the weights to the best ones for the current positions of the atoms.
     pub fn fit_weights(&self, atoms: &mut [Atom]) {
         let (mut gram, mut right) = normal_equations(self.embedding, atoms);
         gram.iter_mut().chain(&mut right).for_each(|x| *x += self.sum_to_one);
@@ -138,7 +141,7 @@ impl Matching<'_> {
         atoms.iter_mut().zip(weights).for_each(|(a, w)| a.weight = w);
     }
 
-    /// The objective at a vector of variables, and its gradient.
+    /// Returns the objective at a vector of variables, and writes its gradient to `g`.
     fn at(&self, x: &[f64], g: &mut [f64], layout: &Layout, reference: &[Atom]) -> f64 {
         let d = self.embedding.dims();
         let atoms = layout.atoms(x, reference, self);
@@ -173,7 +176,7 @@ impl Matching<'_> {
         value
     }
 
-    /// Moves weights, means and, as the family allows, variances to a minimum nearby.
+    /// Moves weights, means and, if the family allows it, variances to a nearby minimum.
     pub fn refine(&self, atoms: &mut Vec<Atom>, stop: Stop) -> Minimum {
         if matches!(self.family, Family::Shared | Family::Diagonal) {
             for a in atoms.iter_mut() {
@@ -193,8 +196,8 @@ impl Matching<'_> {
     }
 }
 
-/// `⟨A(P_i), A(P_j)⟩`, row-major, and `⟨A(P_i), A(π_n)⟩`, in the span of the landmarks or between Fourier
-/// sketches.
+/// Returns `⟨A(P_i), A(P_j)⟩`, row-major, and `⟨A(P_i), A(π_n)⟩`, in the span of the landmarks or
+/// between Fourier sketches.
 pub fn normal_equations(embedding: &Embedding, atoms: &[Atom]) -> (Vec<f64>, Vec<f64>) {
     let features: Vec<Vec<f64>> =
         atoms.iter().map(|a| embedding.features(&a.mean, a.variance())).collect();
@@ -203,8 +206,8 @@ pub fn normal_equations(embedding: &Embedding, atoms: &[Atom]) -> (Vec<f64>, Vec
     (gram, products.iter().map(|p| dot(p, &embedding.target)).collect())
 }
 
-/// Where the variables stand in the optimiser's vector: weights, means, logarithms of variances;
-/// means and logarithms are offsets from the start over their scale.
+/// The layout of the optimiser's vector: weights, then means, then logarithms of variances. Means
+/// and logarithms are offsets from their initial values, divided by their scales.
 struct Layout {
     count: usize,
     start: Vec<f64>,
@@ -341,8 +344,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// Both objectives with all their terms. Central differences with h = 1e-4 err by 1e-7 or so; the
-        /// metric's largest eigenvalue, up to 1e9, makes rounding errors of 1e-10 in the objective.
+        /// Both objectives with all their terms. Central differences with h = 1e-4 have an error of
+        /// about 1e-7; the metric's largest eigenvalue, up to 1e9, causes rounding errors of 1e-10
+        /// in the objective.
         #[test]
         fn gradients_match_finite_differences(
             full in any::<bool>(),
@@ -385,8 +389,8 @@ mod tests {
             }
         }
 
-        /// The chain rule from variables to atoms, with the prior, for every family. The scales of the
-        /// variables, up to 100, enlarge the error of the differences.
+        /// The chain rule from variables to atoms, with the prior, for every family. The scales of
+        /// the variables, up to 100, amplify the error of the differences.
         #[test]
         fn gradients_by_the_variables(
             family in 0usize..3,

@@ -1,15 +1,16 @@
-//! Decoders: from a sketch to a model, without the rows.
+//! Decoders: algorithms that compute a model from a sketch, without the rows.
 //!
-//! | decoder | from | what it does |
+//! | decoder | reads | method |
 //! |---|---|---|
 //! | `cells` | cell moments | weighted k-means, k-medians or EM on the cells |
-//! | `kernel` | kernel sums | atoms of a learned width match the sketch, or k-means and EM on calibrated landmarks |
-//! | `clompr`, `clomp` | kernel sums | the paper's: matching pursuit with Diracs or diagonal Gaussians |
-//! | `auto` | both | cells where the sketch has them, else kernel |
+//! | `kernel` | kernel sums | atoms of a learned width, or k-means and EM on calibrated landmarks |
+//! | `clompr`, `clomp` | kernel sums | the paper's matching pursuit, with Diracs or Gaussians |
+//! | `auto` | either | `cells` if the sketch contains cells, otherwise `kernel` |
 //!
-//! Nothing here can reach the rows: a decoder sees a [`Sketch`](nysketch_core::sketch::Sketch) and a seed. What several
-//! fits of one sketch share (eigendecompositions, cells, calibrated landmarks) is computed once, in a
-//! [`Context`]. A decoder is a type that implements `Decode` and a variant of [`Decoder`].
+//! A decoder has no access to the rows: its only inputs are a [`Sketch`](crate::Sketch) and a seed.
+//! A [`Context`] computes once the intermediate results that several fits of one sketch share
+//! (eigendecompositions, cells, calibrated landmarks). To add a decoder, implement `Decode` for a
+//! type and add a variant to [`Decoder`].
 
 mod by_cells;
 mod by_kernel;
@@ -37,7 +38,7 @@ mod search;
 mod stand_ins;
 mod witness_points;
 
-// Open to the command, the benchmarks and the tests; not part of the stable interface.
+// Public for the command, the benchmarks and the tests; not part of the stable interface.
 #[doc(hidden)]
 pub mod cells;
 #[doc(hidden)]

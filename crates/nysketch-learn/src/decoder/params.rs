@@ -1,4 +1,4 @@
-//! What to fit and how.
+//! The parameters of a fit.
 
 use super::known::KnownCovariance;
 use super::list::Decoder;
@@ -6,7 +6,7 @@ use crate::covariance::{Covariance, CovarianceKind};
 use crate::model::task::Task;
 use nysketch_core::error::{Error, Result};
 
-/// What to fit and how.
+/// The parameters of a fit: the task, k, the decoder and its settings.
 ///
 /// ```
 /// use nysketch::{Decoder, FitParams, Task};
@@ -16,66 +16,69 @@ use nysketch_core::error::{Error, Result};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FitParams {
-    /// What to learn.
+    /// The task.
     pub task: Task,
-    /// Number of centres, components of the mixture, or principal components.
+    /// Number of centres, mixture components or principal components.
     pub k: usize,
-    /// Which decoder.
+    /// The decoder.
     pub decoder: Decoder,
-    /// Which of the sketch's bandwidths; `None` chooses.
+    /// The bandwidth σ² to decode, one of the sketch's; `None` chooses one.
     pub bandwidth: Option<f64>,
     /// Known covariance of every component.
     pub known_covariance: Option<KnownCovariance>,
-    /// CL-OMPR: least distance between atoms, in the plan's coordinates (deviations where the
-    /// covariance is known).
+    /// CL-OMPR: minimum distance between atoms, in the plan's coordinates (in standard deviations
+    /// if the covariance is known).
     pub separation: Option<f64>,
-    /// CL-OMPR: largest distance of an atom from the plan's centre, likewise.
+    /// CL-OMPR: maximum distance of an atom from the plan's centre, in the unit of `separation`.
     pub radius: Option<f64>,
-    /// CL-OMPR: pursuits to run, of which the one with the least objective is kept; `None` for five.
+    /// CL-OMPR: number of pursuits, of which the one with the smallest objective is kept; `None`
+    /// for five.
     pub replicates: Option<usize>,
-    /// Mixtures: which covariances; `None` for full ones where witness rows carry them, else diagonals.
+    /// Mixtures: kind of covariance; `None` chooses full matrices if there are enough retained rows
+    /// to estimate them, otherwise diagonals.
     pub covariance: Option<CovarianceKind>,
-    /// Mixtures: the least variance of a component, as a share of the column's.
+    /// Mixtures: minimum variance of a component, as a share of the column's variance.
     pub min_variance: f64,
-    /// Mixtures: starts of EM.
+    /// Mixtures: number of EM starts.
     pub restarts: usize,
-    /// Mixtures: most steps of EM.
+    /// Mixtures: maximum number of EM steps.
     pub max_iterations: usize,
-    /// Mixtures: EM ends where the mean log-likelihood grows by less than this in a step, in nats.
+    /// Mixtures: EM stops when a step increases the mean log-likelihood by less than this, in nats.
     pub tolerance: f64,
-    /// From cells: the only centres or means to start from, `k` of them in the table's units. Empty for starts that
-    /// are drawn.
+    /// Decoder `cells`: the `k` centres or means to start from, in the table's units. If empty,
+    /// starts are drawn at random.
     pub init: Vec<Vec<f64>>,
-    /// Mixtures that start from [`init`](Self::init): weights of the components. Empty for the shares of the rows
-    /// that are nearest to the means.
+    /// Mixtures that start from [`init`](Self::init): weights of the components. If empty, the
+    /// share of the rows nearest to each mean.
     pub init_weights: Vec<f64>,
-    /// Mixtures that start from [`init`](Self::init): covariances of the components, in the table's units. Empty for
-    /// those of the rows that are nearest to the means.
+    /// Mixtures that start from [`init`](Self::init): covariances of the components, in the table's
+    /// units. If empty, the covariances of the rows nearest to each mean.
     pub init_covariances: Vec<Covariance>,
-    /// Seed of everything random.
+    /// Seed of the random generator.
     pub seed: u64,
-    /// Threads to use; the model does not depend on them.
+    /// Number of threads; the model does not depend on it.
     pub threads: usize,
-    /// From cells: go on from the centres at hand, and look for no others, until nothing moves.
+    /// Decoder `cells`: iterate from the given centres to convergence, without searching for other
+    /// centres.
     pub(super) standstill: bool,
-    /// CL-OMPR: start as if the plan held no rows.
+    /// CL-OMPR: choose starts as if the plan contained no rows.
     pub(super) blind: bool,
 }
 
-/// [`FitParams::replicates`] unless told otherwise.
+/// Default of [`FitParams::replicates`].
 pub const DEFAULT_REPLICATES: usize = 5;
 
-/// [`FitParams::min_variance`] unless told otherwise: a hundredth of the column's standard deviation.
+/// Default of [`FitParams::min_variance`]: a hundredth of the column's standard deviation.
 pub const DEFAULT_MIN_VARIANCE: f64 = 1e-4;
-/// [`FitParams::restarts`] unless told otherwise.
+/// Default of [`FitParams::restarts`].
 pub const DEFAULT_RESTARTS: usize = 36;
-/// [`FitParams::max_iterations`] unless told otherwise.
+/// Default of [`FitParams::max_iterations`].
 pub const DEFAULT_MAX_ITERATIONS: usize = 200;
-/// [`FitParams::tolerance`] unless told otherwise.
+/// Default of [`FitParams::tolerance`].
 pub const DEFAULT_TOLERANCE: f64 = 1e-4;
 
 impl FitParams {
-    /// The defaults for a task and a k.
+    /// Returns the default parameters for a task and a k.
     pub fn new(task: Task, k: usize) -> Self {
         FitParams {
             task,
@@ -101,43 +104,44 @@ impl FitParams {
         }
     }
 
-    /// With this decoder.
+    /// Sets the decoder.
     #[must_use]
     pub fn decoder(mut self, decoder: Decoder) -> Self {
         self.decoder = decoder;
         self
     }
 
-    /// From this bandwidth of the sketch.
+    /// Sets the bandwidth to decode; `None` chooses one.
     #[must_use]
     pub fn bandwidth(mut self, sigma2: Option<f64>) -> Self {
         self.bandwidth = sigma2;
         self
     }
 
-    /// With this covariance of every component.
+    /// Sets the known covariance of every component.
     #[must_use]
     pub fn known_covariance(mut self, known: Option<KnownCovariance>) -> Self {
         self.known_covariance = known;
         self
     }
 
-    /// With atoms at least `separation` apart and at most `radius` from the plan's centre.
+    /// Requires atoms to be at least `separation` apart and at most `radius` from the plan's
+    /// centre.
     #[must_use]
     pub fn constraints(mut self, separation: Option<f64>, radius: Option<f64>) -> Self {
         (self.separation, self.radius) = (separation, radius);
         self
     }
 
-    /// With so many pursuits to choose from; `None` for the default.
+    /// Sets the number of pursuits to choose from; `None` for the default.
     #[must_use]
     pub fn replicates(mut self, replicates: impl Into<Option<usize>>) -> Self {
         self.replicates = replicates.into();
         self
     }
 
-    /// With starts and bounds of CL-OMPR from the moments alone, so that a plan that holds rows is not ahead of one that
-    /// holds none.
+    /// Makes CL-OMPR derive its starts and bounds from the moments alone, so that a plan that
+    /// contains rows has no advantage over one that contains none.
     #[doc(hidden)]
     #[must_use]
     pub fn blind(mut self) -> Self {
@@ -145,84 +149,86 @@ impl FitParams {
         self
     }
 
-    /// With covariances of this kind; `None` for full ones where witness rows carry them.
+    /// Sets the kind of covariance; `None` chooses full matrices if there are enough retained rows
+    /// to estimate them.
     #[must_use]
     pub fn covariance(mut self, kind: impl Into<Option<CovarianceKind>>) -> Self {
         self.covariance = kind.into();
         self
     }
 
-    /// With variances of at least this share of the column's; `None` for the default.
+    /// Sets the minimum variance of a component as a share of the column's; `None` for the default.
     #[must_use]
     pub fn min_variance(mut self, share: impl Into<Option<f64>>) -> Self {
         self.min_variance = share.into().unwrap_or(DEFAULT_MIN_VARIANCE);
         self
     }
 
-    /// With so many starts of EM; `None` for the default.
+    /// Sets the number of EM starts; `None` for the default.
     #[must_use]
     pub fn restarts(mut self, restarts: impl Into<Option<usize>>) -> Self {
         self.restarts = restarts.into().unwrap_or(DEFAULT_RESTARTS);
         self
     }
 
-    /// With at most so many steps of EM; `None` for the default.
+    /// Sets the maximum number of EM steps; `None` for the default.
     #[must_use]
     pub fn max_iterations(mut self, steps: impl Into<Option<usize>>) -> Self {
         self.max_iterations = steps.into().unwrap_or(DEFAULT_MAX_ITERATIONS);
         self
     }
 
-    /// With EM until the mean log-likelihood grows by less than this in a step; `None` for the default.
+    /// Sets the increase of the mean log-likelihood per step below which EM stops, in nats; `None`
+    /// for the default.
     #[must_use]
     pub fn tolerance(mut self, nats: impl Into<Option<f64>>) -> Self {
         self.tolerance = nats.into().unwrap_or(DEFAULT_TOLERANCE);
         self
     }
 
-    /// On so many threads.
+    /// Sets the number of threads.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Starting from these centres or means alone, in the table's units.
+    /// Sets the centres or means to start from, in the table's units.
     #[must_use]
     pub fn init(mut self, centres: Vec<Vec<f64>>) -> Self {
         self.init = centres;
         self
     }
 
-    /// Starting from these weights of the components as well.
+    /// Sets the component weights to start from, in addition to the means.
     #[must_use]
     pub fn init_weights(mut self, weights: Vec<f64>) -> Self {
         self.init_weights = weights;
         self
     }
 
-    /// Starting from these covariances as well, in the table's units.
+    /// Sets the covariances to start from, in the table's units, in addition to the means.
     #[must_use]
     pub fn init_covariances(mut self, covariances: Vec<Covariance>) -> Self {
         self.init_covariances = covariances;
         self
     }
 
-    /// With another k.
+    /// Sets k.
     #[must_use]
     pub fn k(mut self, k: usize) -> Self {
         self.k = k;
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Going on from the centres at hand until nothing moves.
+    /// Iterates from the given centres to convergence instead of searching for centres.
     #[must_use]
     pub(super) fn until_standstill(mut self) -> Self {
         self.standstill = true;
@@ -315,7 +321,8 @@ impl FitParams {
         Ok(())
     }
 
-    /// The parameters that only the search for a mixture on points reads, where they are not the defaults.
+    /// Returns the parameters that only the EM search on points uses and that differ from their
+    /// defaults.
     pub(super) fn of_search(&self) -> impl Iterator<Item = (&'static str, String)> {
         let all = [
             ("`min_variance`", self.min_variance, DEFAULT_MIN_VARIANCE),

@@ -1,4 +1,5 @@
-//! Principal components from Σx and Σxxᵀ (example 3): exact, since the covariance is all they need.
+//! Principal components from Σx and Σxxᵀ (example 3). They are exact because they depend on the
+//! covariance only.
 
 use crate::model::Shape;
 use nysketch_core::error::Result;
@@ -9,21 +10,21 @@ use nysketch_core::plan::frame::Frame;
 use nysketch_core::sketch::Sketch;
 use nysketch_core::sums::Sum;
 
-/// Components in the plan's coordinates.
+/// Principal components in the plan's coordinates.
 #[derive(Debug, Clone)]
 pub struct Components {
     /// Mean.
     pub mean: Vec<f64>,
-    /// Unit vectors, by falling variance.
+    /// Unit vectors, in order of decreasing variance.
     pub directions: Vec<Vec<f64>>,
-    /// Variance along each.
+    /// Variance along each direction.
     pub variances: Vec<f64>,
     /// Sum of the variances of all columns.
     pub total_variance: f64,
 }
 
 impl Components {
-    /// As the parameters of a model: the mean in the table's units.
+    /// Converts the components to the parameters of a model, with the mean in the table's units.
     pub fn into_shape(self, frame: &Frame) -> Shape {
         let total = self.total_variance.max(f64::MIN_POSITIVE);
         Shape::Components {
@@ -35,7 +36,8 @@ impl Components {
     }
 }
 
-/// The covariance matrix `E(y − Ey)(y − Ey)ᵀ` of a sketch that keeps moments and has rows.
+/// Returns the mean and the covariance matrix `E(y − Ey)(y − Ey)ᵀ` of a sketch that contains
+/// moments and rows.
 pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
     let (plan, sums) = (sketch.plan(), sketch.sums());
     let (d, n, e) = (plan.dims(), sums.complete() as f64, &plan.frame.exponent);
@@ -50,7 +52,7 @@ pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
     (mean, matrix)
 }
 
-/// The `k` leading components.
+/// Returns the `k` leading components.
 pub fn components(sketch: &Sketch, k: usize) -> Result<Components> {
     let d = sketch.plan().dims();
     Work::eigen(d, 1).check("principal components")?;
@@ -59,7 +61,7 @@ pub fn components(sketch: &Sketch, k: usize) -> Result<Components> {
     let directions = (0..k.min(d))
         .map(|l| {
             let v: Vec<f64> = (0..d).map(|i| eigen.vectors.get(i, l)).collect();
-            // The sign is free: the largest entry is made positive.
+            // The sign is arbitrary: the largest entry is made positive.
             let largest = v.iter().fold(0.0f64, |m, x| if x.abs() > m.abs() { *x } else { m });
             v.into_iter().map(|x| x * largest.signum()).collect()
         })

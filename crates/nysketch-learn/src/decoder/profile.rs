@@ -1,16 +1,17 @@
-//! What the rows of a model look like, told by the sums of the sketch.
+//! The profile of a model: means, deviations and missing values of the rows in each cluster, from
+//! the sums of the sketch.
 
 use super::context::Context;
 use crate::model::{Model, Shape};
 use nysketch_core::sketch::profile::Profile;
 
 impl Context<'_> {
-    /// Means and deviations of the columns over all rows and within each cluster; `None` where the sketch
-    /// keeps neither cells nor moments.
+    /// Returns the means and deviations of the columns over all rows and within each cluster;
+    /// `None` for a sketch without cells and moments.
     ///
-    /// A cell belongs to the cluster of its mean. With n_c rows, mean μ_c and variance v_c in a cell, a cluster
-    /// has the variance `Σ n_c (v_c + μ_c²)/Σ n_c − (Σ n_c μ_c/Σ n_c)²`, taken around its centre; that of a
-    /// component is its own.
+    /// A cell belongs to the cluster of its mean. With n_c rows, mean μ_c and variance v_c in each
+    /// cell, the variance of a cluster is `Σ n_c (v_c + μ_c²)/Σ n_c − (Σ n_c μ_c/Σ n_c)²`, computed
+    /// around its centre. The variance of a mixture component is its own.
     pub(super) fn profile(&self, model: &Model) -> Option<Profile> {
         let mut profile = self.sketch().whole()?;
         let roots = |v: &[f64]| v.iter().map(|v| v.max(0.0).sqrt()).collect::<Vec<f64>>();
@@ -29,13 +30,13 @@ impl Context<'_> {
         Some(profile)
     }
 
-    /// The cluster that each cell belongs to.
+    /// Returns the cluster of each cell.
     fn labels(&self, model: &Model) -> Vec<usize> {
         let Some(centres) = self.centres_of(model) else { return Vec::new() };
         self.clustered().weighted_means().assign(&centres)
     }
 
-    /// The share of rows that lack a number, in each cluster; nothing for mixtures.
+    /// Returns the share of missing values of each column in each cluster; empty for mixtures.
     fn missing_within(&self, model: &Model) -> Vec<Vec<f64>> {
         let Shape::Centres { centres, .. } = &model.shape else { return Vec::new() };
         let d = model.columns.len();
@@ -54,7 +55,8 @@ impl Context<'_> {
         sums.into_iter().map(share).collect()
     }
 
-    /// The variance of each column within each cluster, over the rows that have it, in the table's units.
+    /// Returns the variance of each column within each cluster, over the rows in which it is
+    /// present, in the table's units.
     fn variances(&self, model: &Model, centres: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let (d, frame) = (model.columns.len(), &self.plan().frame);
         let mut sums = vec![(vec![0.0; d], vec![0.0; d], vec![0.0; d]); centres.len()];
@@ -92,7 +94,8 @@ mod tests {
     use nysketch_core::sketch::Sketch;
     use std::sync::Arc;
 
-    /// Clusters far apart are unions of whole cells, so what cells tell of them is what their rows do.
+    /// Well-separated clusters are unions of whole cells, so their statistics from cells equal
+    /// those from rows.
     #[test]
     fn spreads_are_those_of_the_rows() {
         let mut rows = Mixture::new(2, 3, 8.0, 3).unwrap().rows(0, 3000).values;
@@ -111,7 +114,7 @@ mod tests {
             (some.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt()
         };
         for k in 0..2 {
-            // Rows are narrowed to singles and rounded to the units of the sums.
+            // Rows are narrowed to single precision and rounded to the units of the sums.
             assert!((profile.deviation[k] / deviation(k, &|_| true) - 1.0).abs() < 1e-5);
             for c in 0..3 {
                 assert!((profile.spread[c][k] / deviation(k, &|l| l == c) - 1.0).abs() < 1e-5);

@@ -1,36 +1,37 @@
-//! Where the atoms of a pursuit start, and within which bounds they stay.
+//! Determines where the atoms of a pursuit start, and the bounds within which they stay.
 //!
-//! | the plan holds | starts | bounds |
+//! | the plan contains | starts | bounds |
 //! |---|---|---|
-//! | witness rows | some of them | their range |
-//! | landmarks alone | the landmarks | their range |
+//! | retained rows | some of them | their range |
+//! | landmarks only | the landmarks | their range |
 //! | no rows | draws around the mean | three standard deviations from the mean |
 //!
-//! A range is widened by a twentieth on either side and holds what draws around the mean reach. Bounds matter:
-//! outside the rows the residual of a small sketch is arbitrary, and an atom that went there does not come back.
-//! Neither kind of feature map is favoured where the plan holds no rows.
+//! A range is widened by a twentieth on either side, and extended to the range of draws around the
+//! mean. Bounds matter: outside the rows the residual of a small sketch is arbitrary, and an atom
+//! that moves there does not return. If the plan contains no rows, starts and bounds are the same
+//! for both kinds of feature maps.
 
 use super::context::Context;
 use nysketch_core::numeric::random::below;
 
-/// Starts at most: more are not found to help.
+/// Maximum number of starts; more were not found to help.
 const STARTS: usize = 500;
 /// Share of a range by which it is widened at each end.
 const WIDER: f64 = 0.05;
-/// Standard deviations within which atoms stay where there are no rows to tell.
+/// Standard deviations within which atoms stay if the plan contains no rows.
 const DEVIATIONS: f64 = 3.0;
 
 /// Starts and bounds, in the coordinates of a context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
-    /// Where atoms may start.
+    /// Starts of atoms.
     pub starts: Vec<Vec<f64>>,
     /// Bounds of each coordinate.
     pub bounds: Vec<(f64, f64)>,
 }
 
 impl Region {
-    /// From the rows that the plan holds, where it holds some.
+    /// Determines starts and bounds from the rows in the plan, if it contains any.
     pub fn of_rows(context: &Context<'_>, rng: &mut impl rand::Rng) -> Self {
         let rows = context.held_rows();
         if rows.is_empty() {
@@ -47,7 +48,7 @@ impl Region {
         Region { starts: some(rows, STARTS, rng), bounds }
     }
 
-    /// From what the sketch knows of mean and variances alone.
+    /// Determines starts and bounds from the mean and variances alone.
     pub fn of_moments(context: &Context<'_>, rng: &mut impl rand::Rng) -> Self {
         let space = context.space();
         let starts = (0..STARTS).map(|_| space.draw(rng)).collect();
@@ -55,7 +56,7 @@ impl Region {
     }
 }
 
-/// At most `count` of the rows, drawn without replacement.
+/// Returns at most `count` of the rows, drawn without replacement.
 fn some(mut rows: Vec<Vec<f64>>, count: usize, rng: &mut impl rand::Rng) -> Vec<Vec<f64>> {
     if rows.len() > count {
         for i in 0..count {
@@ -92,7 +93,8 @@ mod tests {
         (found, placed)
     }
 
-    /// The range of 3,000 of 3,000 rows is the whole range, which a twentieth on either side makes a tenth longer.
+    /// All 3,000 rows are retained, so the range is that of the rows; a twentieth on either side
+    /// makes it a tenth longer.
     #[test]
     fn rows_of_the_plan_give_starts_and_range() {
         let (found, rows) = region(PlanParams::default().landmarks(30));
@@ -110,7 +112,8 @@ mod tests {
         }
     }
 
-    /// Without rows both kinds of features have the same starts and bounds: those of the moments.
+    /// Without rows, both kinds of features have the same starts and bounds, derived from the
+    /// moments.
     #[test]
     fn without_rows_both_maps_start_alike() {
         let collect = Collect { kernel: true, cells: false, moments: true };
@@ -121,7 +124,7 @@ mod tests {
             let mean = column().sum::<f64>() / n;
             let deviation = (column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
             let (from, to) = fourier.bounds[k];
-            // Sums are kept to 2⁻²⁰ of a coordinate or better.
+            // Sums have a resolution of 2⁻²⁰ of a coordinate or better.
             assert!((from - mean + 3.0 * deviation).abs() < 1e-4 * deviation);
             assert!((to - mean - 3.0 * deviation).abs() < 1e-4 * deviation);
         }

@@ -1,4 +1,5 @@
-//! The search for a mixture: EM from many starts on few of the points, from the best of them on all.
+//! The search for a mixture: EM from many starts on some of the points, then from the best starts
+//! on all points.
 
 use super::em::{Em, Ended, Floor, Shaped, Until};
 use super::likelihood::Said;
@@ -12,38 +13,42 @@ use nysketch_core::numeric::work::Work;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Witnesses on which starts are told apart, at least, and for each component.
+/// Minimum number of retained rows on which starts are compared, in total and per component.
 const RACED_ON: usize = 4_000;
 const RACED_ON_EACH: usize = 20;
-/// Components up to which there are as many starts as are asked for. Beyond, there are fewer in proportion: at k = 50 a third
-/// of the starts costs up to 0.5 nats (flights), at k = 200 a quarter of them costs less than seeds differ by (0.2).
+/// Number of components up to which all requested starts are used; above it, the number decreases
+/// in proportion. At k = 50, a third of the starts costs up to 0.5 nats (flights); at k = 200, a
+/// quarter costs less than the difference between seeds (0.2).
 const ALL_STARTS: usize = 50;
-/// Numbers of a mixture, as a share of those witnesses, from which on the first heat is with diagonals.
+/// Number of parameters of a mixture, as a share of the retained rows in the race, above which the
+/// first heat uses diagonals.
 const RACE_CARRIES: f64 = 0.4;
-/// Steps of EM after each of which a third of the starts is left.
+/// Numbers of EM steps after each of which the best third of the starts is kept.
 const HEATS: [usize; 3] = [6, 12, 25];
-/// Starts that get all points.
+/// Number of starts that continue on all points.
 const FINALISTS: usize = 2;
-/// Steps of EM on half of the witnesses, which find out how much of the likelihood is chance.
+/// EM steps on half of the retained rows, which estimate the optimism of the likelihood.
 const CROSS_STEPS: usize = 12;
-/// Numbers of a model from which on, as a share of the witnesses, full covariances may be shrunk.
+/// Number of parameters of a model, as a share of the retained rows, above which full covariances
+/// may be shrunk.
 pub(super) const CARRIED: f64 = 0.1;
-/// Points that shrinkage may add to each covariance, in numbers of columns.
+/// Candidate amounts of shrinkage of each covariance, in points per column.
 const SHRINKAGES: [f64; 3] = [1.0, 5.0, 25.0];
 
-/// Witnesses on which starts of so many components are told apart.
+/// Returns the number of retained rows on which starts of `k` components are compared.
 fn raced_on(k: usize) -> usize {
     RACED_ON.max(RACED_ON_EACH * k)
 }
 
-/// Starts of so many components, where so many are asked for.
+/// Returns the number of starts for `k` components if `restarts` are requested.
 fn starts(k: usize, restarts: usize) -> usize {
     let fewer = restarts.saturating_mul(ALL_STARTS).div_ceil(k.max(ALL_STARTS));
     fewer.max(FINALISTS.min(restarts)).max(1)
 }
 
-/// What a search with matrices costs: a step of EM takes about 4 k d² operations a point, or 4 d² + 8 k d where all
-/// components share one, if no component is out of reach.
+/// Returns the cost of a search with matrices. A step of EM takes about 4 k d² operations per
+/// point, or 4 d² + 8 k d if all components share one matrix, provided that every component is
+/// close to every point.
 pub(super) fn work(
     kind: CovarianceKind,
     points: usize,
@@ -64,11 +69,11 @@ pub(super) fn work(
     Work::default().and(step * (raced + finished), 8.0 * restarts * matrices * d * d)
 }
 
-/// What to look for, and on which points.
+/// The problem: the points and the kind of mixture to find.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     pub points: &'a StandIns,
-    /// Means of cells, where k-means starts.
+    /// Cell means, on which k-means finds the starts.
     pub coarse: &'a WeightedPoints,
     pub kind: CovarianceKind,
     pub floor: &'a Floor,
@@ -85,12 +90,13 @@ pub(super) struct Found {
     pub shrinkage: f64,
 }
 
-/// What is found out by fitting to one half of the witnesses and looking at the other.
+/// Results of fitting to one half of the retained rows and evaluating on the other half.
 #[derive(Debug)]
 pub(super) struct HeldOut {
-    /// How much more likely, in nats, the points are than other rows because the mixture was fitted to them.
+    /// Amount by which the log-likelihood of the points exceeds that of other rows because the
+    /// mixture was fitted to them, in nats.
     pub optimism: f64,
-    /// Of every point, under the mixture fitted to the half that it is not in.
+    /// Log density of every point under the mixture fitted to the half that does not contain it.
     pub log_density: Vec<f64>,
     pub weights: Vec<f64>,
 }
@@ -101,17 +107,18 @@ impl Search<'_> {
         Em::new(points.weights(), points.places(), &[], shaped).with_levels(points.levels())
     }
 
-    /// The best mixture of k components; `warm` are mixtures to start from beside the others, or alone where
-    /// `only` says so.
+    /// Returns the best mixture of k components. The `warm` mixtures are additional starts; they
+    /// are the only ones if `only` is set.
     pub fn best(&self, k: usize, warm: Vec<Vec<Atom>>, only: bool, rng: &mut ChaCha8Rng) -> Found {
         let thin = self.points.thinned(raced_on(k));
         let drawn = if only { 0 } else { starts(k, self.restarts) };
         let seeds: Vec<u64> = (0..drawn).map(|_| rand::Rng::next_u64(rng)).collect();
-        // Matrices with too many numbers for the points of the race would only learn their chance: diagonals first.
+        // Matrices with too many parameters for the points of the race would fit noise: start with
+        // diagonals.
         let numbers = self.kind.parameters(k, self.floor.dims()) as f64;
         let diagonals = numbers > RACE_CARRIES * raced_on(k) as f64;
         let matrices = self.kind.is_matrix();
-        // k-means++ alone: Lloyd's iterations would lead many starts to the same place.
+        // Only k-means++: Lloyd's iterations would make many starts converge to the same centres.
         let start = |seed: u64| {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
             let effort = Effort::new(1, 0);
@@ -148,19 +155,20 @@ impl Search<'_> {
         finished.reduce(better).expect("there is at least one start")
     }
 
-    /// Atoms above the floor.
+    /// Raises the covariances of atoms to the floor.
     pub fn lifted(&self, mut atoms: Vec<Atom>) -> Vec<Atom> {
         atoms.iter_mut().for_each(|a| self.floor.lift(&mut a.covariance));
         atoms
     }
 
-    /// Shrinks full covariances by as much as half of the witnesses find best for the other half.
+    /// Shrinks full covariances by the amount that gives the best likelihood of one half of the
+    /// retained rows under the mixture fitted to the other.
     pub fn shrunk(&self, found: Found) -> Found {
         let (d, halves) = (self.floor.dims() as f64, self.points.halves());
         let choices: Vec<f64> = std::iter::once(0.0).chain(SHRINKAGES.map(|s| s * d)).collect();
         let scored = in_parallel(self.threads, choices, |shrinkage| {
             let fitted = self.fitted(&halves, &found.atoms, shrinkage);
-            // Mean log-likelihood of either half under the mixture fitted to the other.
+            // Mean log-likelihood of each half under the mixture fitted to the other half.
             let of = |half: usize| {
                 self.em(&halves[half], self.kind, 0.0).step(&mut fitted[1 - half].clone())
             };
@@ -176,7 +184,8 @@ impl Search<'_> {
         Found { atoms, ended, shrinkage }
     }
 
-    /// What mixtures fitted to either half of the witnesses say of the other half; `None` where there are no two.
+    /// Evaluates mixtures fitted to each half of the retained rows on the other half; `None` with
+    /// fewer than two retained rows.
     pub fn held_out(&self, found: &Found) -> Option<HeldOut> {
         if self.points.witnesses() < 2 {
             return None;
@@ -192,12 +201,12 @@ impl Search<'_> {
             held_out.log_density.extend(said);
             held_out.weights.extend_from_slice(points.weights());
         }
-        // Twice as many witnesses leave half as much to chance.
+        // With twice as many retained rows, the optimism is half as large.
         held_out.optimism = (0.25 * (own - other)).max(0.0);
         held_out.optimism.is_finite().then_some(held_out)
     }
 
-    /// The mixture fitted to each half of the witnesses.
+    /// Returns the mixture fitted to each half of the retained rows.
     fn fitted(&self, halves: &[StandIns; 2], atoms: &[Atom], shrinkage: f64) -> [Vec<Atom>; 2] {
         halves.each_ref().map(|half| {
             let mut atoms = atoms.to_vec();
@@ -206,8 +215,8 @@ impl Search<'_> {
         })
     }
 
-    /// A mixture with one more component, which starts where the points are least likely, twice, and one whose
-    /// heaviest component is cut in two, which is as likely as before.
+    /// Returns starts with one more component: two in which it starts at a random unlikely point,
+    /// and one in which the heaviest component is split into two, with nearly the same likelihood.
     pub fn grown(&self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Vec<Vec<Atom>> {
         if atoms.is_empty() {
             return Vec::new();

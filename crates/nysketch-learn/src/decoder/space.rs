@@ -1,4 +1,4 @@
-//! Where the data lies, as far as a sketch tells.
+//! The region and the moments of the data, estimated from a sketch.
 
 use super::known::Axes;
 use super::pca;
@@ -9,20 +9,20 @@ use nysketch_core::numeric::random::unit;
 use nysketch_core::sketch::Sketch;
 use nysketch_core::sums::Sum;
 
-/// Bounds for means and variances.
+/// Bounds for means and variances, and the moments of the data.
 #[derive(Debug, Clone)]
 pub struct Space {
     /// Bounds of each coordinate.
     pub bounds: Vec<(f64, f64)>,
-    /// Least and largest variance of an atom in each column.
+    /// Minimum and maximum variance of an atom in each column.
     pub variances: Vec<(f64, f64)>,
     mean: Vec<f64>,
     deviation: Vec<f64>,
 }
 
 impl Space {
-    /// From moments where they are kept, else from landmarks, else from the range of the plan; along the
-    /// plan's coordinates or along other axes.
+    /// Estimates the region from moments if the sketch contains them, otherwise from landmarks,
+    /// otherwise from the range of the plan; along the plan's coordinates or other axes.
     pub fn new(sketch: &Sketch, axes: Option<&Axes>) -> Self {
         let (plan, sums) = (sketch.plan(), sketch.sums());
         let (d, n) = (plan.dims(), sums.complete() as f64);
@@ -61,7 +61,8 @@ impl Space {
                 })
                 .unzip()
         } else {
-            // Planning leaves 16 bits of room above the largest value; three deviations reach it.
+            // Planning leaves 16 bits of headroom above the largest value, which is assumed to be
+            // three deviations.
             let range = |e: &i32| power_of_two(e + COORDINATE_BITS - 16) / 3.0;
             let deviation: Vec<f64> = exponent.iter().map(range).collect();
             let along = |axes: &Axes| {
@@ -78,7 +79,7 @@ impl Space {
                 *b = (b.0.min(*x), b.1.max(*x));
             }
         }
-        // Rows that are all equal still get a width: a share of the bandwidth.
+        // Rows that are all equal get a positive maximum variance: a share of the bandwidth.
         let narrow = plan.bandwidths.last().copied().unwrap_or(1.0);
         let variances = deviation
             .iter()
@@ -90,18 +91,19 @@ impl Space {
         Space { bounds, variances, mean, deviation }
     }
 
-    /// Brings a variance of one column between its bounds.
+    /// Clips a variance of column `k` to its bounds.
     pub fn clamp(&self, k: usize, variance: f64) -> f64 {
         variance.max(self.variances[k].0).min(self.variances[k].1)
     }
 
-    /// Variances of an atom before anything is known about it: a tenth of the data's.
+    /// Returns the initial variances of an atom: a tenth of the data's.
     pub fn first_variance(&self) -> Vec<f64> {
         let tenth = |(k, s): (usize, &f64)| self.clamp(k, 0.1 * s * s);
         self.deviation.iter().enumerate().map(tenth).collect()
     }
 
-    /// How far the mean and variances of a mixture are from the data's, over the data's.
+    /// Returns the difference between the mean and variances of a mixture and those of the data,
+    /// relative to the variance of the data.
     pub fn mismatch(&self, atoms: &[Atom]) -> f64 {
         let (mut off, mut total) = (0.0, 0.0);
         for k in 0..self.mean.len() {
@@ -116,13 +118,14 @@ impl Space {
         off / total.max(f64::MIN_POSITIVE)
     }
 
-    /// Within so many deviations of the mean, in each coordinate.
+    /// Returns the range within this many deviations of the mean, for each coordinate.
     pub fn around(&self, deviations: f64) -> Vec<(f64, f64)> {
         let each = self.mean.iter().zip(&self.deviation);
         each.map(|(m, s)| (m - deviations * s, m + deviations * s)).collect()
     }
 
-    /// A point drawn uniformly within 1.7 deviations of the mean: of the data's own variance.
+    /// Draws a point uniformly within 1.7 deviations of the mean, so that its variance is that of
+    /// the data.
     pub fn draw(&self, rng: &mut impl rand::Rng) -> Vec<f64> {
         let around = self.mean.iter().zip(&self.deviation);
         around.map(|(m, s)| m + s * 12.0f64.sqrt() * (unit(rng) - 0.5)).collect()

@@ -1,8 +1,9 @@
 //! The spectrum of the covariance operator of the data, estimated from a sketch.
 //!
-//! Σ = E Φ(x)⊗Φ(x) is estimated from some rows, or from the landmarks, each with its cell's share w_j of the rows (equal
-//! shares where cells are not kept). With B = D^½ K_m D^½ = U diag(σ) Uᵀ, D = diag(w), the σ_ℓ are the
-//! spectrum of Σ, and for f with ‖f‖ = 1 and k_f = (⟨Φ(x̃_j), f⟩)_j
+//! Σ = E Φ(x)⊗Φ(x) is estimated from some rows, or from the landmarks, each weighted by the share
+//! w_j of the rows in its cell (equal weights if the sketch has no cells). With B = D^½ K_m D^½ = U
+//! diag(σ) Uᵀ and D = diag(w), the σ_ℓ are the spectrum of Σ, and for f with ‖f‖ = 1 and k_f =
+//! (⟨Φ(x̃_j), f⟩)_j
 //!
 //! ```text
 //! N_f(λ)  = ⟨f, (Σ + λ)⁻¹ f⟩ = (1 − Σ_ℓ c_ℓ/(σ_ℓ + λ)) / λ ,   c = (Uᵀ D^½ k_f)²
@@ -17,22 +18,23 @@ use nysketch_core::numeric::work::Work;
 use nysketch_core::sketch::Sketch;
 use nysketch_core::sums::Sum;
 
-/// Eigenvalues below this share of the largest are rounding.
+/// Eigenvalues below this share of the largest are rounding errors.
 const CUTOFF: f64 = 1e-12;
 
 /// Effective dimensions of the data at one bandwidth.
 #[derive(Debug, Clone)]
 pub struct Spectrum {
-    /// σ_ℓ, falling.
+    /// σ_ℓ, decreasing.
     pub eigenvalues: Vec<f64>,
     /// Uᵀ D^½ as rows.
     rotation: Matrix,
-    /// `(Uᵀ D^½ k(x̃_j))²` by eigenvalue, for every row that Σ is estimated from.
+    /// `(Uᵀ D^½ k(x̃_j))²` by eigenvalue, for every row from which Σ is estimated.
     of_points: Vec<Vec<f64>>,
 }
 
 impl Spectrum {
-    /// Estimated from the landmarks of a sketch, or of a plan where there are no rows.
+    /// Estimates the spectrum from the landmarks of a sketch, with equal weights if the sketch has
+    /// no rows or no cells.
     pub fn new(sketch: &Sketch, rung: usize) -> Result<Self> {
         let plan = sketch.plan();
         let Some(landmarks) = plan.landmark_space() else {
@@ -49,7 +51,7 @@ impl Spectrum {
         Self::of_points(&landmarks, &shares, plan.kernel.at(plan.bandwidths[rung]))
     }
 
-    /// Estimated from these points, with what each counts, of sum one.
+    /// Estimates the spectrum from these points, with weights of sum one.
     pub(crate) fn of_points(points: &Points, shares: &[f64], kernel: ScaledKernel) -> Result<Self> {
         let m = points.len();
         Work::eigen(m, 1).check("the spectrum of the kernel")?;
@@ -67,7 +69,7 @@ impl Spectrum {
         Ok(Spectrum { eigenvalues: eigen.values[..rank].to_vec(), rotation, of_points })
     }
 
-    /// Estimated from every other of these points, to see what fewer of them miss.
+    /// Estimates the spectrum from every other point, to show the effect of using fewer points.
     pub(crate) fn of_half(points: &Points, shares: &[f64], kernel: ScaledKernel) -> Result<Self> {
         let kept: Vec<usize> = (0..points.len()).step_by(2).collect();
         let total: f64 = kept.iter().map(|i| shares[*i]).sum();
@@ -75,7 +77,7 @@ impl Spectrum {
         Self::of_points(&points.select(&kept), &shares, kernel)
     }
 
-    /// The metric of `⟨f, Σ (Σ + λ)⁻¹ f⟩`, in values of f at the points.
+    /// Returns the metric of `⟨f, Σ (Σ + λ)⁻¹ f⟩`, for values of f at the points.
     pub(crate) fn regularised(&self, lambda: f64) -> Matrix {
         let (rank, m) = (self.rotation.nrows(), self.rotation.ncols());
         let scaled =
@@ -83,28 +85,28 @@ impl Spectrum {
         Matrix::from_fn(rank, m, scaled).gram()
     }
 
-    /// `(Uᵀ D^½ k_f)²` of values of f at the points.
+    /// Returns `(Uᵀ D^½ k_f)²`, for values of f at the points.
     pub(crate) fn seen(&self, values: &[f64]) -> Vec<f64> {
         self.rotation.times(values).into_iter().map(|x| x * x).collect()
     }
 
-    /// N_f(λ) of a unit vector by its values at the points.
+    /// Returns N_f(λ) of a unit vector, given its values at the points.
     pub(crate) fn leverage_at(&self, values: &[f64], lambda: f64) -> f64 {
         self.leverage(&self.seen(values), lambda)
     }
 
-    /// N(λ).
+    /// Returns N(λ).
     pub fn effective_dimension(&self, lambda: f64) -> f64 {
         self.eigenvalues.iter().map(|s| s / (s + lambda)).sum()
     }
 
-    /// N_∞(λ), over the points that Σ is estimated from.
+    /// Returns N_∞(λ), over the points from which Σ is estimated.
     pub fn largest_leverage(&self, lambda: f64) -> f64 {
         let each = self.of_points.iter().map(|c| self.leverage(c, lambda));
         each.fold(0.0, f64::max)
     }
 
-    /// N_f(λ) of a unit vector by its `c`.
+    /// Returns N_f(λ) of a unit vector, given its `c`.
     pub(crate) fn leverage(&self, c: &[f64], lambda: f64) -> f64 {
         let explained: f64 = c.iter().zip(&self.eigenvalues).map(|(c, s)| c / (s + lambda)).sum();
         (1.0 - explained).max(0.0) / lambda
@@ -129,7 +131,7 @@ mod tests {
         Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
     }
 
-    /// N(λ) = Σ_j w_j N_Φ(x̃_j)(λ), N_x ≤ 1/λ, and both fall with λ.
+    /// N(λ) = Σ_j w_j N_Φ(x̃_j)(λ), N_x ≤ 1/λ, and both decrease with λ.
     #[test]
     fn dimensions_agree_with_their_definitions() {
         let sketch = sketch(80);

@@ -1,18 +1,23 @@
-//! Weighted points that stand for the rows of a sketch.
+//! Weighted points that represent the rows of a sketch when a mixture is fitted.
 //!
-//! Cells know exact counts, means and variances, but not the shape inside; witness rows know shapes, but miss what
-//! is rare. So a witness weighs `n_c/s_c`, the rows of its cell over the witnesses in it. Where that is not enough,
-//! the sums of the cell say what is missing:
+//! Cells know exact counts, means and variances, but not the shape within a cell. Retained rows
+//! show the shape but miss rare values. Each retained row therefore gets the weight `n_c/s_c`,
+//! where n_c is the number of rows of its cell and s_c the number of retained rows in it. If these
+//! are not enough, points are added from the sums of the cell:
 //!
-//! - A cell of several rows with fewer than two witnesses, or whose witnesses cannot be rows of it (far too few for its
-//!   rows, or elsewhere), is drawn as a Gaussian of its mean and variance.
-//! - Where the exact variance of a column is many times what the witnesses show, rows far out have no witness.
-//!   With δ the exact mean less theirs, and e the exact second moment around their mean less theirs, a share
-//!   `ε = δ²/e` of the cell at the distance `Δ = e/δ` makes both right: `εΔ = δ` and `εΔ² = e`. In the other columns
-//!   such a point is the most ordinary witness of the cell.
+//! - A cell that has several rows is drawn as a Gaussian with its mean and variance if it has fewer
+//!   than two retained rows, or if the retained rows cannot come from its rows (far too few for its
+//!   count, or in another place).
+//! - If the exact variance of a column is many times that of the retained rows, none of the
+//!   outlying rows was retained. Let δ be the difference of the exact mean and the mean of the
+//!   retained rows, and e the difference of the exact second moment and theirs, both around their
+//!   mean. A share `ε = δ²/e` of the cell at distance `Δ = e/δ` corrects both moments: `εΔ = δ` and
+//!   `εΔ² = e`. The other columns of the added point are those of the most central retained row of
+//!   the cell.
 //!
-//! A plan may be used for other rows than it was made from. Where most rows lie in cells that are drawn, its
-//! witnesses know nothing of them, and there are no stand-ins.
+//! A plan may be used for rows other than those it was made from. If many rows lie in cells that
+//! had to be drawn although they should contain retained rows, the retained rows do not represent
+//! the data, and the result is `None`.
 
 use super::cells::{Cell, Cells};
 use super::em::Levels;
@@ -30,73 +35,78 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Witnesses of a cell from which on they tell its shape.
+/// Minimum number of retained rows in a cell for them to determine its shape.
 pub(super) const ENOUGH: usize = 2;
-/// A cell has its witnesses by chance up to so many times fewer than its rows should have.
+/// Factor by which the retained rows of a cell may, by chance, be fewer than expected from its
+/// rows.
 pub(super) const TOO_FEW: f64 = 5.0;
-/// Antithetic pairs that a cell is drawn as, at least and at most; about as many as it should have witnesses. The least is
-/// smaller where there are so many cells that all of them would be more pairs than these.
+/// Minimum and maximum number of antithetic pairs as which a cell is drawn; about as many points as
+/// the expected number of its retained rows. The minimum decreases if the number of cells is so
+/// large that the total would exceed `ALL_PAIRS`.
 const PAIRS: std::ops::RangeInclusive<usize> = 8..=500;
 const ALL_PAIRS: usize = 10_000;
-/// Share of the rows from which on, where their cells should have had witnesses and are drawn, the witnesses are those
-/// of other rows.
+/// Largest share of the rows that may lie in cells that should contain retained rows but had to be
+/// drawn. Above it, the retained rows belong to other data.
 pub(super) const STRANGE: f64 = 0.3;
-/// A column whose exact variance is so many times that of the witnesses has rows without a witness.
+/// Ratio of exact variance to variance of the retained rows above which a column has rows that no
+/// retained row represents.
 const UNSEEN: f64 = 10.0;
 
-/// Points that stand for the rows, cell by cell, in the plan's coordinates.
+/// Points that represent the rows, cell by cell, in the plan's coordinates.
 #[derive(Debug, Clone)]
 pub(crate) struct StandIns {
     dims: usize,
     weights: Vec<f64>,
     places: Vec<f64>,
-    /// Numbers that a point lacks, whose places were made up: by point, where it lacks any.
+    /// The columns missing from a point, whose coordinates were imputed, by index of the point;
+    /// only points with missing values.
     lacks: HashMap<usize, Vec<usize>>,
-    /// `log s_k` of each column, where points lack numbers.
+    /// `log s_k` of each column, if points have missing values.
     log_scales: Vec<f64>,
     /// The level of each point in each category.
     codes: Vec<u32>,
-    /// How many levels each category has, and what one is on its axis.
+    /// Number of levels of each category, and the coordinate value of a level.
     categories: Vec<(usize, f64)>,
     cells: Vec<CellPoints>,
-    /// Witnesses among the points.
+    /// Number of retained rows among the points.
     witnesses: usize,
 }
 
 /// The points of one cell.
 #[derive(Debug, Clone)]
 struct CellPoints {
-    /// Its witnesses.
+    /// Its retained rows.
     seen: Range<usize>,
-    /// Whether they are all its rows.
+    /// Whether the retained rows are all the rows of the cell.
     whole: bool,
-    /// Points that its sums ask for, which follow them.
+    /// Points derived from the sums of the cell; they follow the retained rows.
     made: Range<usize>,
     rows: f64,
 }
 
 impl StandIns {
-    /// Witness rows and what the cells know beside them; `landmark_of` says where each is. `None` where the rows are not at
-    /// hand.
+    /// Combines the retained rows with the sums of the cells; `landmark_of` contains the landmark
+    /// of each retained row. Returns `None` if the retained rows are not available or do not
+    /// represent the data.
     pub fn of_witnesses(sketch: &Sketch, cells: &Cells, landmark_of: &[usize]) -> Option<Self> {
         let plan = sketch.plan();
         let (landmarks, witnesses) = (plan.landmarks()?, plan.witness_rows()?);
         let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
         let (d, c) = (plan.dims(), plan.categories().len());
-        // The cells with rows, as `Cells` lists them.
+        // Index of each landmark's cell in the order of `Cells`, which skips empty cells.
         let mut place = vec![usize::MAX; landmarks.len()];
         let filled = sketch.sums()[Sum::CellRows].iter().enumerate().filter(|(_, n)| **n > 0);
         filled.enumerate().for_each(|(cell, (landmark, _))| place[landmark] = cell);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); cells.iter().count()];
         for (i, landmark) in landmark_of.iter().enumerate() {
-            // A witness of a cell that this sketch has no rows in stands for nothing.
+            // Ignore retained rows in cells to which no row of this sketch belongs.
             if let Some(members) = members.get_mut(place[*landmark]) {
                 members.push(i);
             }
         }
         let counts = plan.witnesses.as_ref().map_or(&[][..], |w| w.weights());
         let rng = &mut ChaCha8Rng::seed_from_u64(0);
-        // Witnesses that a row should have.
+        // Expected number of retained rows per row.
         let per_row = witnesses.len() as f64 / sketch.rows() as f64;
         let (mut all, mut strange) = (StandIns::empty(d, kinds(plan)), 0.0);
         all.log_scales = plan.frame.scale.iter().map(|s| s.ln()).collect();
@@ -104,7 +114,7 @@ impl StandIns {
         for ((at, cell), members) in cells.iter().enumerate().zip(&members) {
             let row = |i: &usize| witnesses.row(*i).iter().map(|x| f64::from(*x));
             let mut rows: Vec<f64> = members.iter().flat_map(row).collect();
-            // What a witness lacks is drawn from its cell.
+            // Missing values of a retained row are drawn from the distribution of its cell.
             let lacks = |row: &[f64]| (0..d).filter(|k| row[*k].is_nan()).collect();
             let lacks: Vec<Vec<usize>> = rows.chunks_exact(d).map(lacks).collect();
             for (k, x) in rows.iter_mut().enumerate().filter(|(_, x)| x.is_nan()) {
@@ -115,7 +125,8 @@ impl StandIns {
             let counts: Vec<f64> =
                 members.iter().map(|i| counts.get(*i).map_or(1.0, |w| f64::from(*w))).collect();
             let known = Known { cell, cells };
-            // Both numbers are of rows drawn by chance.
+            // Allow three standard deviations, since the rows of the sketch and the retained rows
+            // are random samples.
             let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
             let seen = Seen::new(d, rows, codes, counts);
             if seen.tells(&known, at_least) {
@@ -136,7 +147,7 @@ impl StandIns {
         (all.witnesses > 0 && strange <= STRANGE * all.mass()).then_some(all)
     }
 
-    /// Points of one cell each, whose levels are coordinates after their numbers.
+    /// Creates one point per cell. The levels of a point are coordinates after its numeric columns.
     pub fn of_points(plan: &Plan, points: &WeightedPoints) -> Self {
         let dims = plan.dims();
         let mut all = StandIns::empty(dims, kinds(plan));
@@ -178,24 +189,25 @@ impl StandIns {
         self.weights.push(weight);
     }
 
-    /// The numbers that a point has, where it lacks some.
+    /// Returns the numeric columns that are present in a point; `None` if all are.
     pub fn known(&self, i: usize) -> Option<Vec<usize>> {
         let lacks = self.lacks.get(&i)?;
         Some((0..self.dims).filter(|k| !lacks.contains(k)).collect())
     }
 
-    /// What the scales of the numbers that a point lacks would take from its log density in the table's units.
+    /// Returns the sum of log scales of the columns missing from a point: the correction of its log
+    /// density in the table's units.
     pub fn unscaled(&self, i: usize) -> f64 {
         let lacks = self.lacks.get(&i).into_iter().flatten();
         lacks.map(|k| self.log_scales[*k]).sum()
     }
 
-    /// The levels of a point.
+    /// Returns the levels of a point.
     fn codes_of(&self, i: usize) -> &[u32] {
         &self.codes[i * self.categories.len()..(i + 1) * self.categories.len()]
     }
 
-    /// The levels of all points, for EM.
+    /// Returns the levels of all points, for EM.
     pub fn levels(&self) -> Levels {
         let lens: Vec<usize> = self.categories.iter().map(|(len, _)| *len).collect();
         match lens.is_empty() {
@@ -204,12 +216,14 @@ impl StandIns {
         }
     }
 
-    /// Which of the points are nearest to each centre, levels being coordinates after the numbers of a centre.
+    /// Returns the indices of the points nearest to each centre. The levels of a centre are
+    /// coordinates after its numeric columns.
     fn members(&self, centres: &[Vec<f64>]) -> Vec<Vec<usize>> {
         if self.categories.is_empty() {
             return members(self.dims, &self.places, centres);
         }
-        // The squared length of a centre's levels, and each of them times its size.
+        // The squared norm of a centre's levels is expanded: only the coordinate of the point's own
+        // level differs from zero.
         let of_levels = |centre: &Vec<f64>| centre.get(self.dims..).unwrap_or(&[]).to_vec();
         let levels: Vec<Vec<f64>> = centres.iter().map(of_levels).collect();
         let numbers: Vec<&[f64]> = centres.iter().map(|c| &c[..self.dims]).collect();
@@ -234,7 +248,7 @@ impl StandIns {
         members
     }
 
-    /// The witnesses of a cell, and what they do not show of it.
+    /// Adds the retained rows of a cell, and points for the rows that they do not represent.
     fn push_seen(&mut self, known: &Known<'_>, seen: &Seen) {
         let (d, n, start) = (self.dims, known.cell.rows, self.weights.len());
         let unseen = (0..d).filter_map(|k| seen.unseen(known, k));
@@ -261,7 +275,7 @@ impl StandIns {
         self.cells.push(CellPoints { seen: start..end, whole, made, rows: n });
     }
 
-    /// A cell drawn from its mean and variance, which come out exactly.
+    /// Adds a cell as points drawn with exactly its mean and variance.
     fn push_drawn(
         &mut self,
         cell: Cell<'_>,
@@ -291,12 +305,12 @@ impl StandIns {
         self.cells.push(CellPoints { seen: start..start, whole: false, made, rows: cell.rows });
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn len(&self) -> usize {
         self.weights.len()
     }
 
-    /// Witnesses among them.
+    /// Returns the number of retained rows among the points.
     pub fn witnesses(&self) -> usize {
         self.witnesses
     }
@@ -305,7 +319,7 @@ impl StandIns {
         &self.weights
     }
 
-    /// Row-major.
+    /// Returns the coordinates of the points, row-major.
     pub fn places(&self) -> &[f64] {
         &self.places
     }
@@ -314,12 +328,13 @@ impl StandIns {
         self.weights.iter().sum()
     }
 
-    /// One point.
+    /// Returns the coordinates of point `i`.
     pub fn point(&self, i: usize) -> &[f64] {
         &self.places[i * self.dims..(i + 1) * self.dims]
     }
 
-    /// Some of the points of each cell, which weigh as much as all of them.
+    /// Selects some of the retained rows of each cell and scales their weights so that the weight
+    /// of the cell does not change.
     fn select(&self, of: impl Fn(Range<usize>) -> Vec<usize>) -> StandIns {
         let mut some = StandIns::empty(self.dims, self.categories.clone());
         some.log_scales.clone_from(&self.log_scales);
@@ -346,13 +361,14 @@ impl StandIns {
         some
     }
 
-    /// About `most` witnesses, some of every cell; everything else stays.
+    /// Keeps about `most` retained rows, at least one in each cell, and all other points.
     pub fn thinned(&self, most: usize) -> StandIns {
         let step = self.witnesses.div_ceil(most.max(1)).max(1);
         self.select(|seen| seen.step_by(step).collect())
     }
 
-    /// Two halves of the witnesses; what is alone in its cell, and everything else, belongs to both.
+    /// Splits the retained rows into two halves. The only retained row of a cell, and all other
+    /// points, belong to both halves.
     pub fn halves(&self) -> [StandIns; 2] {
         [0, 1].map(|half| {
             self.select(|seen| match seen.len() {
@@ -362,20 +378,22 @@ impl StandIns {
         })
     }
 
-    /// Whether every row is a witness, so that nothing is estimated.
+    /// Returns whether every row is retained, so that no value is estimated.
     pub fn are_all_rows(&self) -> bool {
         self.cells.iter().all(|c| c.whole)
     }
 
-    /// The mean over the points of some value of each, and the standard error of that mean as an estimate of the
-    /// mean over the rows: witnesses are drawn from the rows of their cell,
+    /// Returns the weighted mean of a value over the points, and the standard error of this mean as
+    /// an estimate of the mean over the rows. The retained rows of a cell are a sample of its rows,
+    /// so the squared standard error is
     ///
     /// ```text
-    /// Σ_c (n_c/n)² v_c/s_c
+    /// Σ_c (n_c/n)² v_c/s_c ,
     /// ```
     ///
-    /// where v_c is the variance of the value within the cell, and cells whose every row is a witness add nothing.
-    /// Points that the sums of a cell ask for count as one witness that could lie anywhere among them.
+    /// where v_c is the variance of the value within the cell. Cells whose rows are all retained
+    /// contribute nothing. The points derived from the sums of a cell count as a single retained
+    /// row, drawn at random from among them.
     pub fn mean(&self, values: &[f64]) -> (f64, f64) {
         let mass = self.mass();
         let mean = self.weights.iter().zip(values).map(|(w, v)| w * v).sum::<f64>() / mass;
@@ -398,7 +416,8 @@ impl StandIns {
         (mean, variance.sqrt())
     }
 
-    /// An atom for the points nearest to each centre, with matrices or diagonals.
+    /// Returns one atom per centre, fitted to the points nearest to it, with full covariances or
+    /// diagonals.
     pub fn atoms_around(&self, centres: &[Vec<f64>], matrices: bool) -> Vec<Atom> {
         let d = self.dims;
         let (members, levels) = (self.members(centres), self.levels());
@@ -442,32 +461,32 @@ impl StandIns {
     }
 }
 
-/// How many levels each category of a plan has, and what one is on its axis.
+/// Returns the number of levels of each category of a plan, and the coordinate value of a level.
 fn kinds(plan: &Plan) -> Vec<(usize, f64)> {
     let sizes = plan.recipe.level_sizes();
     plan.categories().iter().zip(sizes).map(|(c, size)| (c.len(), size)).collect()
 }
 
-/// What the sums say of a cell.
+/// The sums of a cell, with all cells.
 struct Known<'a> {
     cell: Cell<'a>,
     cells: &'a Cells,
 }
 
-/// Rows of a cell that no witness shows.
+/// Rows of a cell that no retained row represents.
 struct Unseen {
     column: usize,
-    /// Their share of the cell.
+    /// Their share of the rows of the cell.
     share: f64,
     /// Their value in the column.
     value: f64,
 }
 
-/// The witnesses in a cell.
+/// The retained rows in a cell.
 struct Seen {
     rows: Vec<f64>,
     codes: Vec<u32>,
-    /// What each counts.
+    /// The weight of each.
     counts: Vec<f64>,
     total: f64,
     mean: Vec<f64>,
@@ -490,20 +509,21 @@ impl Seen {
         self.counts.len() as f64
     }
 
-    /// What rounding to single precision, and to the steps of sums, may do to a value of a column.
+    /// Returns a bound on the error of a value of column `k` from rounding to single precision and
+    /// to the resolution of the sums.
     fn rounding(&self, known: &Known<'_>, k: usize) -> f64 {
         1e-6 * (known.cell.mean[k].abs() + self.mean[k].abs()) + known.cells.step(k)
     }
 
-    /// Whether these can be rows of the cell, and enough of them to tell its shape.
+    /// Returns whether these rows can come from the cell and are enough to determine its shape.
     fn tells(&self, known: &Known<'_>, at_least: f64) -> bool {
         let d = self.mean.len();
         let enough = match (0..d).all(|k| known.cell.width(k) == 0.0) {
-            // Rows that are all equal need one.
+            // If all rows are equal, one row is enough.
             true => 1.0,
             false => (ENOUGH as f64).min(known.cell.rows).max(at_least / TOO_FEW),
         };
-        // Squared distance of the means, in standard errors: about 1 for each column.
+        // Squared distance of the means, in standard errors: about 1 per column.
         let apart = |k: usize| {
             let off = (known.cell.mean[k] - self.mean[k]).abs() - self.rounding(known, k);
             let error = known.cell.width(k) / self.len();
@@ -512,18 +532,19 @@ impl Seen {
         self.len() >= enough && (0..d).map(apart).sum::<f64>() <= 30.0 + 3.0 * d as f64
     }
 
-    /// Rows that no witness shows in a column; `None` where the witnesses show what there is.
+    /// Returns the rows that no retained row represents in column `k`; `None` if the retained rows
+    /// agree with the sums.
     fn unseen(&self, known: &Known<'_>, k: usize) -> Option<Unseen> {
         let apart = known.cell.mean[k] - self.mean[k];
         let more = known.cell.width(k) + apart * apart - self.variance[k];
         let share = apart * apart / more;
-        // At least one row, and not more of them than would have had some witnesses.
+        // At least one row, but so few that possibly none was retained.
         let rare = share * known.cell.rows >= 0.5 && share * self.len() < 3.0;
         let real = apart.abs() > self.rounding(known, k) && more > UNSEEN * self.variance[k];
         (real && rare).then(|| Unseen { column: k, share, value: self.mean[k] + more / apart })
     }
 
-    /// The witness nearest to the mean of all, and its levels.
+    /// Returns the retained row nearest to the mean of all, with its levels.
     fn most_ordinary(&self, d: usize) -> (&[f64], &[u32]) {
         let n = self.rows.len() / d;
         let c = self.codes.len() / n.max(1);
@@ -535,7 +556,7 @@ impl Seen {
         }
     }
 
-    /// Whether they are all the rows of the cell.
+    /// Returns whether these are all the rows of the cell.
     fn is_all_of(&self, known: &Known<'_>) -> bool {
         let d = self.mean.len();
         let same = |k: usize| {
@@ -575,7 +596,7 @@ mod tests {
         of_witnesses(sketch).unwrap()
     }
 
-    /// Σ w, Σ w x and Σ w x² of one column.
+    /// Returns Σ w, Σ w x and Σ w x² of one column.
     fn moments(points: &StandIns, k: usize) -> [f64; 3] {
         let mut sums = [0.0; 3];
         for i in 0..points.len() {
@@ -598,12 +619,13 @@ mod tests {
             assert!(all.are_all_rows() && all.witnesses() == 300 && all.len() == 300);
             assert!(all.weights().iter().all(|w| (*w - 1.0).abs() < 1e-12));
         }
-        // Half of them are not all.
+        // Half of the rows are not all rows.
         let params = PlanParams::default().landmarks(20).witnesses(150);
         assert!(!stand_ins(&sketch(rows, 3, params)).are_all_rows());
     }
 
-    /// The plan of other rows: where their cells have too few witnesses, or others, nothing is said.
+    /// A plan made from other rows: if cells have too few retained rows, or rows from another
+    /// distribution, there is no result.
     #[test]
     fn witnesses_of_other_rows_are_not_believed() {
         let rng = &mut ChaCha8Rng::seed_from_u64(6);
@@ -614,13 +636,14 @@ mod tests {
         let other = Table::unnamed(2, other).unwrap();
         let sketch = Sketch::of(&plan, &other, SketchParams::default(), &()).unwrap();
         assert!(of_witnesses(&sketch).is_none());
-        // A few rows of the same kind are not all of them.
+        // A few rows of the same distribution are not all of its rows.
         let day = Table::unnamed(2, (0..800).map(|_| normal(rng)).collect()).unwrap();
         let sketch = Sketch::of(&plan, &day, SketchParams::default(), &()).unwrap();
         assert!(!stand_ins(&sketch).are_all_rows());
     }
 
-    /// A column in which one row in a thousand is far out: without it witnesses would show no variance at all.
+    /// A column in which one row in a thousand is an outlier: without it, the retained rows would
+    /// have no variance.
     #[test]
     fn rows_without_a_witness_are_made_up_for() {
         let rng = &mut ChaCha8Rng::seed_from_u64(2);
@@ -637,7 +660,8 @@ mod tests {
             let shown = (0..points.witnesses()).filter(|i| points.point(*i)[1] > 0.5).count();
             let exact = &sketch.column_moments().unwrap()[1];
             let variance = second / mass - (first / mass).powi(2);
-            // Where a witness happens to be such a row, it stands for more or fewer of them.
+            // A retained row that happens to be an outlier represents more or fewer outliers than
+            // there are.
             if shown == 0 {
                 assert!((variance / exact.1 - 1.0).abs() < 0.1, "{variance} {exact:?}");
             }
@@ -645,7 +669,8 @@ mod tests {
         }
     }
 
-    /// Cells without witnesses are drawn with their exact moments, and parts of the points weigh as much as all.
+    /// Cells without retained rows are drawn with their exact moments, and subsets of the points
+    /// have the total weight of all points.
     #[test]
     fn cells_keep_their_rows() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
@@ -675,7 +700,7 @@ mod tests {
         assert_eq!(half.witnesses() + other.witnesses(), points.witnesses() + alone);
     }
 
-    /// Rows that weigh more count more, also where all of them are witnesses.
+    /// Rows with larger weights contribute more, also if all rows are retained.
     #[test]
     fn witnesses_count_as_their_rows() {
         let rng = &mut ChaCha8Rng::seed_from_u64(4);
@@ -692,7 +717,7 @@ mod tests {
         assert!((found - exact).abs() < 1e-3, "{found} {exact}");
     }
 
-    /// The standard error of a mean is that of repeated drawings.
+    /// The standard error of a mean agrees with the spread over repeated draws.
     #[test]
     fn errors_are_those_of_drawing_again() {
         let rng = &mut ChaCha8Rng::seed_from_u64(5);
@@ -710,7 +735,7 @@ mod tests {
             inside += usize::from((mean - exact).abs() < 2.0 * error);
             errors.push((mean - exact).abs());
         }
-        // 95 expected, with a standard deviation of 2.2.
+        // Expected: 95, with a standard deviation of 2.2.
         assert!(inside >= 85, "{inside} {errors:?}");
     }
 }

@@ -1,25 +1,25 @@
-//! Where the atoms of a pursuit may start.
+//! The starts of the atoms of a pursuit.
 //!
-//! The features of all starts are computed once, at the width that atoms have when they are first placed, and serve every
-//! round of every replicate: which starts are worth following is one product with the residual.
+//! The features of all starts are computed once, with the initial variance of atoms, and are used
+//! in every round of every pursuit: the best starts are found by one product with the residual.
 
 use super::matching::Objective;
 use crate::atom::embedding::Embedding;
 use nysketch_core::numeric::linalg::dot;
 use nysketch_core::numeric::random::below;
 
-/// Places where atoms may start, with their features.
+/// Points at which atoms may start, with their features.
 #[derive(Debug, Clone)]
 pub struct Starts {
     points: Vec<Vec<f64>>,
-    /// Variance of an atom when it is first placed.
+    /// Initial variance of an atom.
     pub variance: Vec<f64>,
-    /// Features over their length in the space of the objective.
+    /// Features divided by their norm in the space of the objective.
     features: Vec<Vec<f64>>,
 }
 
 impl Starts {
-    /// These places, for atoms of this variance; there must be one at least.
+    /// Creates starts at these points, for atoms of this variance; at least one point is required.
     pub fn new(
         embedding: &Embedding,
         objective: Objective,
@@ -38,7 +38,8 @@ impl Starts {
         Starts { points, variance, features }
     }
 
-    /// Of `look` starts, drawn at random, the `follow` most correlated with a residual, best first.
+    /// Draws `look` starts at random and returns the `follow` starts that are most correlated with
+    /// a residual, best first.
     pub fn best(
         &self,
         residual: &[f64],

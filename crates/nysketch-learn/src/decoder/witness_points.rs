@@ -1,9 +1,11 @@
-//! Witness rows as the points that centres are found on.
+//! Retained rows as the points on which centres are found.
 //!
-//! A witness weighs `n_c/s_c`, the rows of its cell over the witnesses in it, and the witnesses of a cell are moved by as much
-//! as their mean is off that of the cell, which is exact. So centres that cut no cell are those of all rows, and where one
-//! does, the witnesses say what falls on which side. A cell with too few of them, or with others than its own rows, is
-//! drawn from its mean and variance; and where all of them are few, so is one half of every cell.
+//! Each retained row has the weight `n_c/s_c`, the number of rows of its cell over the number of
+//! retained rows in it. The retained rows of a cell are shifted so that their mean is that of the
+//! cell, which is exact. Centres that cut no cell are therefore the centres of all rows; if a
+//! border cuts a cell, the retained rows show how the cell is divided. A cell with too few retained
+//! rows, or with rows that cannot be its own, is drawn from its mean and variance. If there are few
+//! retained rows per cell on average, half of the weight of every cell is drawn in this way.
 
 use super::cells::{Cell, Cells};
 use super::stand_ins::{ENOUGH, STRANGE, TOO_FEW};
@@ -16,17 +18,19 @@ use nysketch_core::sums::Sum;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Witnesses a cell, on average, below which draws help them.
+/// Mean number of retained rows per cell below which additional draws reduce the error.
 const FEW: f64 = 10.0;
-/// Pairs of points that a cell is drawn as.
+/// Number of antithetic pairs as which a cell is drawn.
 const PAIRS: usize = 4;
-/// Values of all witnesses at most, and for each value of a landmark.
+/// Maximum number of values of all retained rows, and maximum per value of a landmark.
 const VALUES: usize = 8_000_000;
 const PER_LANDMARK: usize = 4;
 
-/// Witness rows with their levels as coordinates, as points for centres; `None` where they are not at hand or those of other
-/// rows. `cells` are in that space, and `landmark_of` says where each witness is. What a witness lacks is the mean of its
-/// cell, and does not count for a centre; it tells the nearest one unless `by_what_is_there`.
+/// Returns the retained rows, with their levels as coordinates, as points for centres; `None` if
+/// they are not available or do not represent the data. `cells` have the same coordinates, and
+/// `landmark_of` contains the landmark of each retained row. A missing value is replaced by the
+/// mean of the cell and has no influence on the position of a centre. It does influence which
+/// centre is nearest, unless `by_what_is_there` is set.
 pub(super) fn witness_points(
     sketch: &Sketch,
     cells: &Cells,
@@ -60,7 +64,8 @@ pub(super) fn witness_points(
     for (cell, landmark) in cells.iter().zip(filled) {
         all += cell.rows;
         let mine = &members[landmark];
-        // Both numbers are of rows drawn by chance.
+        // Allow three standard deviations, since the rows of the sketch and the retained rows are
+        // random samples.
         let at_least = per_row * (cell.rows - 3.0 * cell.rows.sqrt()).max(0.0);
         let total: f64 = mine.iter().map(|i| count(*i)).sum();
         let (mut off, told_by) = off(&cell, rows, mine, d, count);
@@ -72,7 +77,7 @@ pub(super) fn witness_points(
             push_drawn(&cell, 1.0, pairs, rng, &mut points, &mut weights, &mut known);
             continue;
         }
-        // Sums that count in wide steps know the mean no better.
+        // If the sums have a coarse resolution, their mean is no more accurate.
         let step = |k: usize| 4.0 * power_of_two(plan.frame.exponent[k]);
         off.iter_mut()
             .enumerate()
@@ -106,7 +111,8 @@ pub(super) fn witness_points(
     those.then(|| WeightedPoints::narrow(points, weights, known, near).on(plan.spheres()))
 }
 
-/// How far from an origin points in cells may be in a column, about: it sets the unit that they are kept in.
+/// Returns the approximate largest distance of points from the origin in any column. It determines
+/// the unit in which they are stored.
 fn farthest(cells: &Cells, rows: &Points, origin: &[f64]) -> f64 {
     let of_row = |x: &[f32]| {
         x.iter().zip(origin).map(|(x, o)| (f64::from(*x) - o).abs()).fold(0.0, f64::max)
@@ -119,7 +125,8 @@ fn farthest(cells: &Cells, rows: &Points, origin: &[f64]) -> f64 {
     cells.iter().map(of_cell).fold(2.0 * witnesses, f64::max)
 }
 
-/// The witnesses in the cell of each landmark that count, at most so many of them all.
+/// Returns the retained rows in the cell of each landmark, without those of weight zero and at most
+/// `most` in total.
 fn members(
     landmark_of: &[usize],
     landmarks: usize,
@@ -141,8 +148,9 @@ fn members(
     members
 }
 
-/// By how much the mean of the witnesses is off that of the cell, in each column, and how many of them tell it: as many as
-/// rows of equal weight would.
+/// Returns the difference between the mean of the cell and that of its retained rows in each
+/// column, and the effective number of retained rows: the number of rows of equal weight with the
+/// same standard error.
 fn off(
     cell: &Cell<'_>,
     rows: &Points,
@@ -163,10 +171,10 @@ fn off(
     ((0..d).map(column).collect(), (0..d).map(number).collect())
 }
 
-/// Squared distance of the means, in standard errors: about 1 for each column.
+/// Returns the squared distance of the means, in standard errors: about 1 per column.
 fn apart(cell: &Cell<'_>, off: &[f64], exponent: &[i32], told_by: &[f64]) -> f64 {
     let column = |(k, off): (usize, &f64)| {
-        // Sums count whole steps, and singles are rounded.
+        // Allow for the resolution of the sums and for single precision.
         let rounding = 4.0 * power_of_two(exponent[k]) + 1e-6 * cell.mean[k].abs();
         let off = (off.abs() - rounding).max(0.0);
         if off > 0.0 { off * off * told_by[k] / cell.width(k).max(f64::MIN_POSITIVE) } else { 0.0 }
@@ -174,8 +182,8 @@ fn apart(cell: &Cell<'_>, off: &[f64], exponent: &[i32], told_by: &[f64]) -> f64
     off.iter().enumerate().map(column).sum()
 }
 
-/// A share of a cell as points drawn from its mean and variance; its mean alone where it has no width or numbers are
-/// missing.
+/// Adds a share of a cell as points drawn from its mean and variance; only its mean if the variance
+/// is zero or values are missing.
 fn push_drawn(
     cell: &Cell<'_>,
     share: f64,

@@ -1,12 +1,11 @@
-//! Clusters in words that people use: how many rows each has, and how it differs from the whole.
+//! Readable descriptions of clusters: how many rows each has, and how it differs from all rows.
 
 use crate::model::{Model, Shape};
-pub use nysketch_core::sketch::aspects::unusual;
 use serde::Serialize;
 
-pub use nysketch_core::sketch::aspects::{Aspect, Facts, Trait, telling};
+pub use nysketch_core::sketch::aspects::{Aspect, Facts, Trait, telling, unusual};
 
-/// What a model says of one cluster or component.
+/// The description of one cluster or component.
 ///
 /// ```
 /// use nysketch::{FitParams, Task, fit};
@@ -28,22 +27,23 @@ pub use nysketch_core::sketch::aspects::{Aspect, Facts, Trait, telling};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// Its label.
+    /// Label of the cluster.
     pub label: usize,
-    /// Its share of the rows.
+    /// Share of the rows.
     pub share: f64,
-    /// Its rows, as far as the sketch tells.
+    /// Estimated number of rows.
     pub rows: u64,
-    /// How far its rows are from its centre, in the coordinates of the fit: `√Σ_j (spread_j/s_j)²`; `None`
-    /// where the sketch did not tell.
+    /// Distance of the rows from the centre, in the coordinates of the fit: `√Σ_j (spread_j/s_j)²`;
+    /// `None` if the sketch does not contain the required sums.
     pub spread: Option<f64>,
-    /// What it is told by, where it differs most from the whole first; empty where the sketch did not tell what the
-    /// whole looks like.
+    /// Differences from all rows, the largest first; empty if the sketch does not contain the
+    /// required sums.
     pub traits: Vec<Trait>,
 }
 
 impl Model {
-    /// Its clusters or components, by label; none for principal components.
+    /// Returns the descriptions of the clusters or components, by label; empty for principal
+    /// components.
     pub fn clusters(&self) -> Vec<Cluster> {
         let (weights, centres) = match &self.shape {
             Shape::Centres { weights, centres } => (weights, centres),
@@ -60,14 +60,14 @@ impl Model {
         (0..weights.len()).map(cluster).collect()
     }
 
-    /// How far rows with these standard deviations are from their mean, in the coordinates of the fit:
-    /// `√Σ_j (deviation_j/s_j)²`.
+    /// Returns the root mean squared distance from their mean of rows with these standard
+    /// deviations, in the coordinates of the fit: `√Σ_j (deviation_j/s_j)²`.
     pub fn spread(&self, deviations: &[f64]) -> f64 {
         let square = |(d, scale): (&f64, &f64)| (d / scale).powi(2);
         deviations.iter().zip(&self.scale).map(square).sum::<f64>().sqrt()
     }
 
-    /// What is known of the rows of a cluster.
+    /// Returns the known statistics of the rows of a cluster.
     fn facts<'a>(&'a self, label: usize, centres: &'a [Vec<f64>]) -> Facts<'a> {
         let profile = self.profile.as_ref();
         Facts {
@@ -77,18 +77,18 @@ impl Model {
         }
     }
 
-    /// A place beside the whole, the most unusual aspects first.
+    /// Compares a group of rows with all rows, the largest difference first.
     pub fn traits(&self, place: Facts<'_>) -> Vec<Trait> {
         let Some(profile) = &self.profile else { return Vec::new() };
         unusual(&self.recipe, place, profile)
     }
 
-    /// What people call an aspect: see [`Aspect::name`].
+    /// Returns the readable name of an aspect: see [`Aspect::name`].
     pub fn name_of(&self, aspect: Aspect) -> String {
         aspect.name(&self.columns, &self.recipe)
     }
 
-    /// A value of an aspect as people write it: see [`Aspect::text`].
+    /// Formats a value of an aspect: see [`Aspect::text`].
     pub fn text_of(&self, aspect: Aspect, value: f64) -> String {
         aspect.text(value, &self.recipe)
     }

@@ -1,14 +1,16 @@
-//! How dense the rows of a mixture lie: from which log density on a row is unusual.
+//! Quantiles of the log density of the rows under a mixture: thresholds below which a row is
+//! unusual.
 
 use serde::{Deserialize, Serialize};
 
-/// Shares of the rows whose densities are kept.
+/// Shares of the rows whose quantiles are stored.
 const SHARES: [f64; 19] = [
     1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,
     0.5, 0.75, 0.9,
 ];
 
-/// Quantiles of the log density of the rows under a mixture, in the table's units; saved with a model.
+/// Quantiles of the log density of the rows under a mixture, in the table's units; saved with a
+/// model.
 ///
 /// ```
 /// use nysketch::{FitParams, Task, fit};
@@ -27,19 +29,22 @@ const SHARES: [f64; 19] = [
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Densities {
-    /// Shares of the rows, rising.
+    /// Shares of the rows, increasing.
     pub share: Vec<f64>,
-    /// The log density that so many rows are below.
+    /// The log density below which each share of the rows lies.
     pub log_density: Vec<f64>,
-    /// How far each share may be from that of the rows: two standard errors; empty where cells alone told.
+    /// Error of each share compared with that of the rows: two standard errors; empty if estimated
+    /// from cells only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub error: Vec<f64>,
-    /// Witness rows that they were estimated from; 0 where cells alone told.
+    /// Number of retained rows from which the quantiles were estimated; 0 if estimated from cells
+    /// only.
     pub witnesses: u64,
 }
 
 impl Densities {
-    /// Of points with these weights.
+    /// Computes the quantiles from points with these weights; `None` if there are no points or a
+    /// log density is not finite.
     pub(crate) fn new(log_density: &[f64], weights: &[f64]) -> Option<Self> {
         let mut points: Vec<(f64, f64)> =
             log_density.iter().copied().zip(weights.iter().copied()).collect();
@@ -50,7 +55,7 @@ impl Densities {
         let total: f64 = weights.iter().sum();
         let (mut below, mut at) = (0.0, 0);
         let mut quantile = |share: f64| {
-            // Half of a point is below it.
+            // Half of the weight of a point counts as below it.
             while at + 1 < points.len() && below + 0.5 * points[at].1 < share * total {
                 below += points[at].1;
                 at += 1;
@@ -62,14 +67,14 @@ impl Densities {
         Some(Densities { share, log_density, error: Vec::new(), witnesses: 0 })
     }
 
-    /// Says how far shares may be off, from the standard error of the share below a log density.
+    /// Sets the errors of the shares, from the standard error of the share below a log density.
     pub(crate) fn estimated_by(&mut self, witnesses: usize, error: impl Fn(f64) -> f64) {
         self.error = self.log_density.iter().map(|threshold| 2.0 * error(*threshold)).collect();
         self.witnesses = witnesses as u64;
     }
 
-    /// The log density that this share of the rows is below, between those that are kept; `None` for a share
-    /// outside them.
+    /// Returns the log density below which this share of the rows lies, interpolated between the
+    /// stored shares; `None` for a share outside their range.
     pub fn threshold(&self, share: f64) -> Option<f64> {
         let above = self.share.iter().position(|s| *s >= share)?;
         if self.share[above] == share {
@@ -81,26 +86,26 @@ impl Densities {
         Some(self.log_density[below] + part * (self.log_density[above] - self.log_density[below]))
     }
 
-    /// Takes a part of the difference to other quantiles of the same shares.
+    /// Moves the quantiles towards others of the same shares by this part of the difference.
     pub(crate) fn move_towards(&mut self, other: &Densities, part: f64) {
         for (own, other) in self.log_density.iter_mut().zip(&other.log_density) {
             *own += part * (other - *own);
         }
     }
 
-    /// The least and the largest share that there is a threshold for.
+    /// Returns the smallest and largest share that has a threshold.
     pub fn range(&self) -> (f64, f64) {
         (self.share[0], self.share[self.share.len() - 1])
     }
 
-    /// How far the share of rows below a threshold may be from the one asked for, two standard errors of what the
-    /// witnesses show; infinite where there were none, and for a share outside those that are kept.
+    /// Returns the error of the share of rows below a threshold: two standard errors, estimated
+    /// from the retained rows. Infinite if there were none, or for a share above the stored ones.
     pub fn error(&self, share: f64) -> f64 {
         let above = self.share.iter().position(|s| *s >= share);
         above.and_then(|at| self.error.get(at)).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Whether the numbers make sense.
+    /// Returns whether all numbers are valid.
     pub(crate) fn is_valid(&self) -> bool {
         let rising =
             |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
@@ -120,12 +125,12 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_points() {
-        // A thousand points, of which the first hundred weigh twice as much.
+        // A thousand points, of which the first hundred have twice the weight.
         let logs: Vec<f64> = (0..1000).map(f64::from).collect();
         let weights: Vec<f64> = (0..1000).map(|i| if i < 100 { 2.0 } else { 1.0 }).collect();
         let mut found = Densities::new(&logs, &weights).unwrap();
         assert!(found.is_valid());
-        // 110 of the weight of 1,100 is below the 55th.
+        // A weight of 110 out of 1,100 is below the 55th point.
         assert!((found.threshold(0.1).unwrap() - 55.0).abs() <= 1.0);
         assert!((found.threshold(0.5).unwrap() - 450.0).abs() <= 1.0);
         let between = found.threshold(0.012).unwrap();

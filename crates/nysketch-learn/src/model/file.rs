@@ -1,4 +1,4 @@
-//! A model's file, field by field: what each task needs is named where it is missing.
+//! The file format of a model. An error names the field that is missing for the task.
 
 use super::{Model, SCHEMA, Shape};
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
@@ -13,8 +13,8 @@ use nysketch_core::sketch::profile::Profile;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 
-/// Every field that a file may have. Numbers go straight into their places, so that reading takes little more
-/// memory than the model.
+/// All fields that a file may have. Numbers are read directly into their vectors, so that reading
+/// takes little more memory than the model.
 #[derive(Debug, Deserialize)]
 struct ModelFile {
     schema: u32,
@@ -53,7 +53,7 @@ struct CategoryFile {
     weight: f64,
 }
 
-/// Where a column of numbers comes from, in a file.
+/// The source of a numeric column, in a file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepFile {
@@ -61,7 +61,7 @@ struct StepFile {
     step: String,
 }
 
-/// How columns come from those of a table; nothing where they are what they are there.
+/// The derivation of the columns from those of a table; omitted if they are unchanged.
 #[derive(Debug, Serialize)]
 struct RecipeFile {
     categories: Vec<CategoryFile>,
@@ -70,7 +70,7 @@ struct RecipeFile {
     least_present: Option<usize>,
 }
 
-/// Writes a recipe, or nothing where it only names the columns.
+/// Writes the preprocessing, or omits it if the columns are unchanged.
 pub(super) fn recipe<S: Serializer>(
     recipe: &Recipe,
     serializer: S,
@@ -94,14 +94,15 @@ pub(super) fn recipe<S: Serializer>(
     .serialize(serializer)
 }
 
-/// What is read first.
+/// The part of the file that is read first.
 #[derive(Debug, Deserialize)]
 struct Version {
     schema: Option<u64>,
 }
 
 impl Model {
-    /// Reads a model's file. The schema is read first, so that a newer file is not called damaged.
+    /// Reads a model from its JSON file. The schema version is read first, so that a newer file is
+    /// not reported as damaged.
     pub fn from_json(text: &str) -> Result<Self> {
         let model = ModelFile::read(text)?.into_model()?;
         model.check()?;
@@ -114,7 +115,7 @@ fn bad(how: String) -> Error {
 }
 
 impl ModelFile {
-    /// Reads a file of a schema that is known.
+    /// Reads a file of a supported schema version.
     fn read(text: &str) -> Result<Self> {
         let version: Version =
             serde_json::from_str(text).map_err(|e| bad(format!("is not valid JSON: {e}")))?;
@@ -125,12 +126,13 @@ impl ModelFile {
             }
             None => return Err(bad("has no schema: it is not a model of nysketch".into())),
         }
-        // In other quotes than the names of parameters, which are spelled as options.
+        // Backquotes mark names of parameters, which front ends respell as options; use other
+        // quotes.
         let how = |e: serde_json::Error| format!("is not valid: {e}").replace('`', "'");
         serde_json::from_str(text).map_err(|e| bad(how(e)))
     }
 
-    /// The model, which is not checked yet.
+    /// Converts the file to a model, which is not checked yet.
     fn into_model(mut self) -> Result<Model> {
         let shape = self.shape()?;
         let recipe = self.recipe()?;
@@ -148,14 +150,14 @@ impl ModelFile {
             intervals,
             ..
         } = self;
-        // Schema 1 says in one word which decoder ran and whether the model is that of calibrated landmarks.
+        // Schema 1 stores the decoder and the use of calibrated landmarks in one string.
         if schema == 1
             && let Some(name) = report.decoder.strip_suffix(" (calibrated landmarks)")
         {
             report.decoder = name.into();
             report.calibrated = true;
         }
-        // Models of earlier schemas are those of the first one that knows everything they can have.
+        // Models of earlier schemas are converted to schema 3, which can represent them all.
         let schema = schema.max(3);
         Ok(Model {
             schema,
@@ -174,7 +176,7 @@ impl ModelFile {
         })
     }
 
-    /// How columns come from those of a table; as they are in earlier schemas.
+    /// Returns the derivation of the columns; earlier schemas have unchanged columns only.
     fn recipe(&mut self) -> Result<Recipe> {
         if self.schema < 4 {
             return Ok(Recipe::plain(self.columns.iter().cloned()));
@@ -204,7 +206,7 @@ impl ModelFile {
             },
             Task::Gmm => {
                 let means = field(&mut self.means, "means", task)?;
-                // Earlier schemas know no others.
+                // Earlier schemas have diagonal covariances only.
                 let covariance = match self.schema {
                     1 | 2 => CovarianceKind::Diag,
                     _ => field(&mut self.covariance, "covariance", task)?,
@@ -232,7 +234,7 @@ impl ModelFile {
         })
     }
 
-    /// k covariances.
+    /// Returns the covariances of k components.
     fn covariances(&mut self, kind: CovarianceKind, k: usize) -> Result<Vec<Covariance>> {
         if !kind.is_matrix() {
             let variances = field(&mut self.variances, "variances", self.task)?;
@@ -257,12 +259,12 @@ impl ModelFile {
     }
 }
 
-/// A field that the task needs.
+/// Returns a field that the task requires.
 fn field<T>(value: &mut Option<T>, name: &str, task: Task) -> Result<T> {
     value.take().ok_or_else(|| bad(format!("has the task {task}, but no {name}")))
 }
 
-/// What each task writes.
+/// The fields that are written for each kind of model.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ShapeFile<'a> {

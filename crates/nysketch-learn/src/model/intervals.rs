@@ -1,15 +1,16 @@
-//! How sure a model is: intervals for what it says, from folds of the sketch.
+//! Confidence intervals for the parameters of a model, from folds of the sketch.
 
 use serde::{Deserialize, Serialize};
 
-/// Lower and upper end.
+/// Lower and upper end of an interval.
 pub type Interval = [f64; 2];
 
-/// Intervals for the numbers of a model, and how stable its clusters are. Found by
-/// [`Context::with_intervals`](crate::decoder::Context::with_intervals).
+/// Confidence intervals for the parameters of a model, and the stability of its clusters. Computed
+/// by [`Context::with_intervals`](crate::Context::with_intervals).
 ///
-/// Each fold of the sketch is left out in turn, and the model is learned again: the delete-a-fold jackknife, with
-/// Student's t of folds − 1 degrees of freedom. Landmarks, scales and what else the plan says are given.
+/// Each fold of the sketch is left out in turn, and the model is learned again: the delete-a-fold
+/// jackknife, with Student's t of folds − 1 degrees of freedom. The plan is treated as fixed,
+/// including landmarks and scales.
 ///
 /// ```
 /// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
@@ -32,41 +33,43 @@ pub type Interval = [f64; 2];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Intervals {
-    /// How often an interval is meant to hold what it is about.
+    /// Confidence level of the intervals.
     pub confidence: f64,
-    /// Folds that were left out in turn.
+    /// Number of folds, each of which was left out once.
     pub folds: usize,
-    /// The column that rows were dealt to folds by; none where their own values decided.
+    /// The column whose values assign rows to folds; `None` if the hash of the row itself does.
     #[serde(default)]
     pub by: Option<String>,
-    /// For the risk, where the sketch tells it.
+    /// Interval for the risk; `None` if the sketch does not determine the risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk: Option<Interval>,
-    /// For each cluster or component the mean, over the refits from scratch, of the Jaccard similarity to the cluster
-    /// that it is found again as; 0 where it is not found.
+    /// Mean, for each cluster or component, of the Jaccard similarity to its match over the refits
+    /// from scratch; a refit without a match counts as 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stability: Vec<f64>,
-    /// For the share of each cluster or component; none where it is unstable.
+    /// Interval for the share of each cluster or component; `None` for an unstable one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<Option<Interval>>,
-    /// For each column of each centre or mean, in the table's units; none where it is unstable.
+    /// Interval for each column of each centre or mean, in the table's units; `None` for an
+    /// unstable one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub centres: Vec<Option<Vec<Interval>>>,
-    /// For the variance along each principal component.
+    /// Interval for the variance along each principal component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explained_variance: Vec<Interval>,
-    /// The same as shares of the total.
+    /// Interval for the share of the total variance along each principal component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explained_variance_ratio: Vec<Interval>,
 }
 
 impl Intervals {
-    /// The clusters or components that are not found again.
+    /// Returns the clusters or components that too few refits find again.
     pub fn unstable(&self) -> impl Iterator<Item = usize> {
         (0..self.weights.len()).filter(|c| self.weights[*c].is_none())
     }
 
-    /// Whether they can be those of a model with so many clusters or principal components and columns.
+    /// Returns whether the intervals can belong to a model with these numbers of clusters or
+    /// principal components, and of columns.
     pub(crate) fn fits(&self, clusters: usize, components: usize, columns: usize) -> bool {
         let ordered = |[low, high]: &Interval| low.is_finite() && high.is_finite() && low <= high;
         let share = |x: &f64| (0.0..=1.0).contains(x);

@@ -1,7 +1,8 @@
-//! Models: what was learned, with the report of how. Values are in the table's own units, or what the recipe makes of
-//! them: logarithms stay logarithms, and points on a circle their sines and cosines.
+//! Models: the result of learning, with a report. Values are in the table's own units after the
+//! transformations of the preprocessing: logarithms stay logarithms, and points on a circle stay
+//! sines and cosines.
 //!
-//! A model is a JSON file. Distances are taken in the plan's coordinates (columns divided by
+//! A model is a JSON file. Distances are computed in the plan's coordinates (columns divided by
 //! `scale`), so that a model of scaled columns assigns rows as it was learned.
 
 mod file;
@@ -27,11 +28,12 @@ use nysketch_core::sketch::Sketch;
 use nysketch_core::sketch::profile::Profile;
 use serde::Serialize;
 
-/// Largest magnitude of a value or a centre. With the least scale no squared distance overflows:
-/// `d (2·10¹⁰⁰/10⁻⁵⁰)² < 10³⁰⁸` for up to 10⁷ columns.
+/// Largest magnitude of a value or a centre. Even with the smallest scale no squared distance
+/// overflows: `d (2·10¹⁰⁰/10⁻⁵⁰)² < 10³⁰⁸` for up to 10⁷ columns.
 const LARGEST: f64 = 1e100;
 
-/// Latest version of the schema; earlier ones are read too. Models of numbers as they are have the one before.
+/// Latest version of the schema; earlier versions can be read too. Models of untransformed numeric
+/// columns use version 3.
 pub const SCHEMA: u32 = 4;
 
 /// A learned model.
@@ -54,38 +56,39 @@ pub const SCHEMA: u32 = 4;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Model {
-    /// The least schema that can hold it.
+    /// The smallest schema version that can represent the model.
     pub schema: u32,
-    /// What was learned.
+    /// The task.
     pub task: Task,
-    /// Columns of numbers it applies to, in order.
+    /// The numeric columns to which the model applies, in order.
     pub columns: Vec<String>,
-    /// How they come from the columns of a table, and the categories beside them.
+    /// The derivation of `columns` from the columns of a table, and the categories.
     #[serde(flatten, serialize_with = "file::recipe")]
     pub recipe: Recipe,
-    /// The share of each level of each category, one after the other, in each cluster or component; empty where there
-    /// are no categories, and for principal components.
+    /// The share of each level of each category, concatenated, in each cluster or component; empty
+    /// without categories and for principal components.
     #[serde(rename = "level_shares", skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<Vec<f64>>,
-    /// What columns are divided by before distances are taken.
+    /// The divisors of the columns for computing distances.
     pub scale: Vec<f64>,
-    /// Rows it was learned from, or their total weight.
+    /// Number of rows the model was learned from, or their total weight.
     pub rows: u64,
     /// Fingerprint of the plan.
     pub plan: String,
     /// The parameters.
     #[serde(flatten)]
     pub shape: Shape,
-    /// What its rows look like, where the sketch told.
+    /// Means, deviations and missing values of the rows, if the sketch contains them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// How dense its rows lie under a mixture, where the sketch told.
+    /// Quantiles of the log density of the rows under a mixture, if the sketch contains the
+    /// required sums.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub densities: Option<Densities>,
-    /// How sure its numbers are, where folds of the sketch told.
+    /// Confidence intervals of the parameters, if they were computed from the folds of a sketch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervals: Option<Intervals>,
-    /// How it was found.
+    /// The report on the fit.
     pub report: Report,
 }
 
@@ -112,38 +115,38 @@ pub struct Model {
 pub enum Shape {
     /// A Gaussian mixture.
     Mixture {
-        /// α, adding up to 1.
+        /// Weights α with sum 1.
         weights: Vec<f64>,
         /// One mean per component.
         means: Vec<Vec<f64>>,
-        /// What the covariances have in common.
+        /// The kind of covariance.
         covariance: CovarianceKind,
-        /// One covariance per component: matrices where the kind says so, the same for all where they are
-        /// tied, else diagonals.
+        /// One covariance per component: matrices or diagonals, depending on the kind, and all
+        /// equal if tied.
         covariances: Vec<Covariance>,
     },
     /// Centres of clusters.
     Centres {
-        /// Share of the data at each, as far as the sketch tells.
+        /// Estimated share of the data at each centre.
         weights: Vec<f64>,
         /// One point per cluster.
         centres: Vec<Vec<f64>>,
     },
-    /// Principal components, of scaled columns.
+    /// Principal components of scaled columns.
     Components {
         /// Mean of each column.
         mean: Vec<f64>,
-        /// Unit vectors, by falling variance.
+        /// Unit vectors, in order of decreasing variance.
         components: Vec<Vec<f64>>,
-        /// Variance along each.
+        /// Variance along each component.
         explained_variance: Vec<f64>,
-        /// The same as shares of the total.
+        /// Share of the total variance along each component.
         explained_variance_ratio: Vec<f64>,
     },
 }
 
 impl Shape {
-    /// Centres from atoms in the plan's coordinates.
+    /// Creates centres from atoms in the plan's coordinates.
     pub(crate) fn centres(frame: &Frame, atoms: &[Atom]) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         let equal = 1.0 / atoms.len() as f64;
@@ -156,7 +159,7 @@ impl Shape {
         }
     }
 
-    /// A mixture from atoms in the plan's coordinates.
+    /// Creates a mixture from atoms in the plan's coordinates.
     pub(crate) fn mixture(frame: &Frame, covariance: CovarianceKind, atoms: &[Atom]) -> Self {
         let total: f64 = atoms.iter().map(|a| a.weight).sum();
         Shape::Mixture {
@@ -169,7 +172,7 @@ impl Shape {
         }
     }
 
-    /// The atoms of a mixture in the coordinates of a frame; `None` for other models.
+    /// Returns the atoms of a mixture in the coordinates of a frame; `None` for other models.
     pub(crate) fn atoms(&self, frame: &Frame) -> Option<Vec<Atom>> {
         let Shape::Mixture { weights, means, covariance, covariances } = self else { return None };
         let inverse: Vec<f64> = frame.scale.iter().map(|s| 1.0 / s).collect();
@@ -183,11 +186,12 @@ impl Shape {
         Some(covariances.into_iter().enumerate().map(atom).collect())
     }
 
-    /// What whitens the rows of each component of a mixture; nothing for other models.
+    /// Returns the whitening factor of each component of a mixture; empty for other models.
     ///
     /// # Panics
     ///
-    /// Where a covariance is not positive definite, which no model has that was fitted or read.
+    /// If a covariance is not positive definite. No model that was fitted or read has such a
+    /// covariance.
     pub fn factors(&self) -> Vec<Factor> {
         let Shape::Mixture { covariance, covariances, .. } = self else { return Vec::new() };
         let factor = |c: usize| covariances[c].cholesky().expect("a positive definite covariance");
@@ -217,7 +221,7 @@ impl Shape {
         }
     }
 
-    /// What it takes to check covariances and to whiten rows.
+    /// Returns the cost of checking the covariances and whitening rows.
     fn work(&self) -> Work {
         match self {
             Shape::Mixture { covariance, means, covariances, .. } if covariance.is_matrix() => {
@@ -229,7 +233,7 @@ impl Shape {
         }
     }
 
-    /// Points of the table that the shape has: centres or means.
+    /// Returns the centres or means.
     fn places(&self) -> &[Vec<f64>] {
         match self {
             Shape::Mixture { means, .. } => means,
@@ -238,7 +242,7 @@ impl Shape {
         }
     }
 
-    /// A rule of its own kind that the shape breaks.
+    /// Returns the rule of its kind that the shape breaks, if any.
     fn broken(&self, task: Task, scale: &[f64]) -> Option<&'static str> {
         let shares =
             |w: &[f64]| w.iter().all(|w| *w >= 0.0) && (w.iter().sum::<f64>() - 1.0).abs() < 1e-6;
@@ -281,7 +285,7 @@ impl Shape {
         }
     }
 
-    /// Lengths of the rows of each matrix, for checking a file.
+    /// Returns the lengths of the rows of all matrices, for checking a file.
     fn widths(&self) -> Vec<usize> {
         match self {
             Shape::Mixture { means, covariances, .. } => {
@@ -296,14 +300,15 @@ impl Shape {
     }
 }
 
-/// What [`Model::predict_row`] says of one row.
+/// The result of [`Model::predict_row`] for one row.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Nearest centre, or most likely component, the first of several; 0 for principal components.
+    /// The nearest centre or the most likely component, the first in case of ties; 0 for principal
+    /// components.
     pub label: usize,
-    /// Squared distance to the label's centre or mean, or to what principal components make of the row, in
-    /// the coordinates of the fit.
+    /// Squared distance to the centre or mean of the label, or to the projection onto the principal
+    /// components, in the coordinates of the fit.
     pub squared_distance: f64,
     /// Log density of the row under a mixture.
     pub log_density: Option<f64>,
@@ -339,12 +344,12 @@ impl Model {
         Ok(model)
     }
 
-    /// The same, with what its rows look like.
+    /// Sets the profile.
     pub(crate) fn with_profile(self, profile: Option<Profile>) -> Self {
         Model { profile, ..self }
     }
 
-    /// The same, with how dense its rows lie.
+    /// Sets the density quantiles.
     pub(crate) fn with_densities(self, densities: Option<Densities>) -> Self {
         Model { densities, ..self }
     }
@@ -386,14 +391,14 @@ impl Model {
         Err(Error::BadModel { how: broken })
     }
 
-    /// Whether intervals can be those of its numbers.
+    /// Returns whether the intervals can belong to the parameters of the model.
     fn has_numbers_of(&self, intervals: &Intervals) -> bool {
         let pca = self.task == Task::Pca;
         let (clusters, components) = if pca { (0, self.k()) } else { (self.k(), 0) };
         intervals.fits(clusters, components, self.columns.len())
     }
 
-    /// A rule that the shares of levels break.
+    /// Returns the rule that the shares of levels break, if any.
     fn broken_levels(&self) -> Option<&'static str> {
         let clusters = if matches!(self.shape, Shape::Components { .. }) { 0 } else { self.k() };
         let expected = if self.recipe.categories.is_empty() { 0 } else { clusters };
@@ -421,9 +426,10 @@ impl Model {
         None
     }
 
-    /// What a level of each category adds to the squared distance from a centre, or to the log density of a component,
-    /// `[cluster][level]` for the levels of all categories. A level is a point at the distance √w from every
-    /// other, and a centre with shares p is their mean: a row of level v is at the squared distance
+    /// Returns the contribution of each level to the squared distance from a centre, or to the log
+    /// density of a component, as `[cluster][level]` for the levels of all categories. A level is a
+    /// point at distance √w from every other level, and a centre with shares p is their mean: a row
+    /// with level v is at the squared distance
     ///
     /// ```text
     /// w/2 (1 − 2 p_v + Σ_u p_u²)
@@ -446,12 +452,12 @@ impl Model {
         self.levels.iter().map(terms).collect()
     }
 
-    /// The categories.
+    /// Returns the categories.
     pub fn categories(&self) -> &[Category] {
         &self.recipe.categories
     }
 
-    /// Readable JSON.
+    /// Returns the model as readable JSON.
     pub fn to_json(&self) -> String {
         let mut text =
             serde_json::to_string_pretty(self).expect("finite numbers and strings are valid JSON");
@@ -459,7 +465,7 @@ impl Model {
         text
     }
 
-    /// Number of centres or components.
+    /// Returns the number of centres or components.
     pub fn k(&self) -> usize {
         match &self.shape {
             Shape::Mixture { means, .. } => means.len(),
@@ -468,27 +474,30 @@ impl Model {
         }
     }
 
-    /// The first column of a row that no model can use, whatever else the row has: infinite, or so large that its square
-    /// overflows; NaN too, unless rows may lack values.
+    /// Returns the first column of a row that no model can use, whatever its other values:
+    /// infinite, or so large that its square overflows, or NaN if the plan does not allow missing
+    /// values.
     pub fn out_of_range(&self, row: &[f64]) -> Option<usize> {
         let may_lack = self.recipe.least_present.is_some();
         row.iter().position(|x| !(self.in_range(*x) || (may_lack && x.is_nan())))
     }
 
-    /// Whether a value is one that a model can use: neither missing nor infinite, nor so large that its square overflows.
+    /// Returns whether a value can be used by a model: not missing, not infinite, and not so large
+    /// that its square overflows.
     pub fn in_range(&self, value: f64) -> bool {
         value.abs() <= LARGEST
     }
 
-    /// The first column of a row that [`Predictor`](crate::predictor::Predictor) cannot use: not a number, or so large
-    /// that its square overflows. Where rows may lack values, NaN is one, unless the row lacks too many.
+    /// Returns the first column of a row that [`Predictor`](crate::Predictor) cannot use: not a
+    /// number, or so large that its square overflows. If the plan allows missing values, NaN is
+    /// usable unless the row has too few present values.
     pub fn unusable(&self, row: &[f64], codes: &[u32]) -> Option<usize> {
         let Some(least) = self.recipe.least_present else { return self.out_of_range(row) };
         self.out_of_range(row).or_else(|| {
             let numbers = row.iter().filter(|x| !x.is_nan()).count();
             let known =
                 codes.iter().zip(self.categories()).filter(|(v, c)| **v != c.missing()).count();
-            // Principal components need every number.
+            // Principal components require every numeric column.
             let least = match self.shape {
                 Shape::Components { .. } => row.len() + known,
                 _ => least,
@@ -497,8 +506,8 @@ impl Model {
         })
     }
 
-    /// What the model says of a row that can be used: the slow and obvious version, which defines what
-    /// [`Predictor`](crate::predictor::Predictor) gives for many rows. `codes` are the levels of its categories.
+    /// Predicts one usable row: the slow reference that defines the results of
+    /// [`Predictor`](crate::Predictor) for many rows. `codes` are the levels of its categories.
     #[doc(hidden)]
     pub fn predict_row(&self, row: &[f64], codes: &[u32]) -> Prediction {
         let nothing = Prediction {
@@ -530,7 +539,7 @@ impl Model {
                 let logs: Vec<f64> = (0..weights.len()).map(log).collect();
                 let label = (1..logs.len()).fold(0, |b, c| if logs[c] > logs[b] { c } else { b });
                 let most = logs[label];
-                // So far out that every density is zero: the nearest mean decides.
+                // The row is so far out that every density is zero: use the nearest mean.
                 let everywhere_zero = most == f64::NEG_INFINITY;
                 let label = if everywhere_zero { self.nearest(row, codes, means).0 } else { label };
                 let share = |c: usize| match everywhere_zero {
@@ -561,13 +570,14 @@ impl Model {
         }
     }
 
-    /// The sum of what the levels of a row add.
+    /// Returns the sum of the contributions of the levels of a row.
     fn of_levels(&self, terms: &[f64], codes: &[u32]) -> f64 {
         let starts = self.recipe.level_offsets();
         codes.iter().zip(starts).map(|(code, start)| terms[start + *code as usize]).sum()
     }
 
-    /// Squared distance of a row from one of the centres or means, over what it has, in the coordinates of the fit.
+    /// Returns the squared distance of a row from a centre or mean, over its present values, in the
+    /// coordinates of the fit.
     pub(crate) fn squared_distance(
         &self,
         row: &[f64],
@@ -580,7 +590,8 @@ impl Model {
         terms.map_or(numbers, |terms| numbers + self.of_levels(terms, codes))
     }
 
-    /// Index and squared distance of the nearest of all centres or means, the first of several.
+    /// Returns the index and the squared distance of the nearest of all centres or means, the first
+    /// in case of ties.
     pub(crate) fn nearest(&self, row: &[f64], codes: &[u32], centres: &[Vec<f64>]) -> (usize, f64) {
         let terms = self.level_terms(false);
         let mut best = (0, f64::INFINITY);
@@ -593,8 +604,8 @@ impl Model {
         best
     }
 
-    /// Squared length of what principal components leave of a row with these coordinates, in the
-    /// coordinates of the fit and in the table's units; 0 for other models.
+    /// Returns the squared norm of the residual of a row with these coordinates along the principal
+    /// components, in the coordinates of the fit and in the table's units; 0 for other models.
     pub(crate) fn unexplained(&self, row: &[f64], coordinates: &[f64]) -> (f64, f64) {
         let Shape::Components { mean, components, .. } = &self.shape else { return (0.0, 0.0) };
         let (mut scaled, mut plain) = (0.0, 0.0);
@@ -620,20 +631,20 @@ impl Model {
     }
 }
 
-/// The least share of a level that a density is computed with.
+/// Minimum share of a level when densities are computed.
 const LEAST_SHARE: f64 = 1e-9;
 
-/// The least schema that can hold a model of these columns.
+/// Returns the smallest schema version that can represent a model with this preprocessing.
 fn schema(recipe: &Recipe, columns: &[String]) -> u32 {
     if recipe.is_plain(columns) { 3 } else { 4 }
 }
 
-/// `log α N(μ; μ, Γ)`.
+/// Returns `log α N(μ; μ, Γ)`.
 pub(crate) fn log_peak(weight: f64, factor: &Factor) -> f64 {
     weight.max(f64::MIN_POSITIVE).ln() + factor.log_peak()
 }
 
-/// Something of each of k components, made once and shared where covariances are tied.
+/// Returns `of(c)` for each of k components, evaluated once and shared if covariances are tied.
 fn each<T: Clone>(kind: CovarianceKind, k: usize, of: impl Fn(usize) -> T) -> Vec<T> {
     match kind {
         CovarianceKind::Tied if k > 0 => vec![of(0); k],

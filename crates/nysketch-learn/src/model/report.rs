@@ -1,4 +1,4 @@
-//! How a model was found; saved with it.
+//! The report on a fit, saved with the model.
 
 use crate::optimize;
 use crate::optimize::Minimum;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// # fn main() -> nysketch::Result<()> {
 /// let mixture = Mixture::new(4, 5, 3.0, 7)?;
 /// let source = mixture.source(2000);
-/// // 20 numbers per bandwidth cannot tell 5 centres in 4 dimensions: do not trust the result.
+/// // 20 numbers per bandwidth do not determine 5 centres in 4 dimensions: do not trust the result.
 /// let plan = std::sync::Arc::new(plan_for(&source, PlanParams::default().fourier(10))?.0);
 /// let sketch = Sketch::of(&plan, &source, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 5))?;
@@ -22,16 +22,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Status {
-    /// Nothing changed any more.
+    /// The search converged.
     #[default]
     Converged,
-    /// The limit of iterations was reached.
+    /// The search stopped at the limit of iterations.
     IterationLimit,
-    /// The limit of evaluations was reached.
+    /// The search stopped at the limit of evaluations.
     EvaluationLimit,
-    /// No step lowered the objective: as good as rounding allows.
+    /// No step lowered the objective: the result is as good as rounding allows.
     NoProgress,
-    /// The sketch has fewer moments than the model has numbers: the result is arbitrary.
+    /// The sketch has fewer moments than the model has parameters: the result is arbitrary.
     TooFewMoments,
 }
 
@@ -45,7 +45,7 @@ impl From<optimize::Status> for Status {
     }
 }
 
-/// How a model was found.
+/// The report on a fit.
 ///
 /// ```
 /// use nysketch::{FitParams, Task, fit};
@@ -64,45 +64,48 @@ impl From<optimize::Status> for Status {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// Which decoder ran.
+    /// The decoder that ran.
     pub decoder: String,
-    /// Whether the model is that of calibrated landmarks, because matching the sketch did not find a
-    /// better one.
+    /// Whether the model was learned from calibrated landmarks, because matching the sketch did not
+    /// find a better one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
-    /// σ² that was decoded, in the plan's squared coordinates; none for cells.
+    /// The bandwidth σ² that was decoded, in the plan's squared coordinates; `None` for cells.
     pub bandwidth: Option<f64>,
-    /// Moments of the sketch that kernel sums were decoded from: eigenvalues of K_m above 1e-9 of the largest, or all of
-    /// Fourier's; none for cells.
+    /// Number of moments from which kernel sums were decoded: eigenvalues of K_m above 1e-9 of the
+    /// largest, or all Fourier features; `None` for cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
-    /// CL-OMPR: the objective at the end of each pursuit; the one of the least was polished.
+    /// CL-OMPR: the objective at the end of each pursuit; the pursuit with the smallest one was
+    /// polished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicates: Vec<f64>,
     /// How the last search ended.
     pub status: Status,
-    /// Iterations (evaluations for L-BFGS).
+    /// Number of iterations (evaluations for L-BFGS).
     pub iterations: usize,
-    /// What the points of a mixture say of the likelihood of the rows.
+    /// Estimated likelihood of the rows under a mixture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<Likelihood>,
-    /// Digest of the sketch that says so.
+    /// Digest of the sketch from which the likelihood was estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sketch: Option<String>,
-    /// The least variance of a component that was asked for, as a share of the column's; none for models other than
-    /// mixtures of unknown covariances.
+    /// Requested minimum variance of a component, as a share of the column's variance; `None` for
+    /// models other than mixtures of unknown covariance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_variance: Option<f64>,
-    /// Components of a mixture that are no wider in some column or direction than the least variance.
+    /// Number of components of a mixture whose variance in some column or direction is at the
+    /// minimum.
     #[serde(default, skip_serializing_if = "is_default")]
     pub collapsed: usize,
-    /// Points that were added to each full covariance of a mixture, with the correlations of all components.
+    /// Number of pseudo-points with the pooled correlations that were added to each full covariance
+    /// of a mixture.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shrinkage: f64,
-    /// What else is worth saying.
+    /// Further remarks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What makes results worse than they could be.
+    /// Reasons why the result may be worse than it could be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The objective, per iteration or at the end of each stage.
@@ -115,17 +118,18 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The mean log-likelihood of the rows under a mixture, in the table's units, estimated from witness rows.
+/// The mean log-likelihood of the rows under a mixture, in the table's units, estimated from
+/// retained rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Likelihood {
-    /// The estimate, less what fitting to the witnesses makes of it.
+    /// The in-sample mean minus an optimism correction.
     pub mean: f64,
-    /// Lower end of the 95 % interval.
+    /// Lower end of the 95 % confidence interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the 95 % confidence interval.
     pub high: f64,
-    /// Mean entropy of the component given the row, in nats: 0 where components do not overlap.
+    /// Mean entropy of the component given the row, in nats: 0 if components do not overlap.
     pub entropy: f64,
 }
 
@@ -136,12 +140,13 @@ impl Likelihood {
 }
 
 impl Report {
-    /// What is doubtful about a model of k components.
+    /// Returns the warnings about a model of k components.
     pub fn doubts(&self, k: usize) -> Vec<String> {
         self.warnings.iter().cloned().chain(self.collapse(k)).collect()
     }
 
-    /// What is doubtful about a mixture of k components of which some have collapsed to repeated values or to a plane.
+    /// Returns a warning if components of a mixture have collapsed to repeated values or to a
+    /// plane.
     fn collapse(&self, k: usize) -> Option<String> {
         let share = self.min_variance.filter(|_| self.collapsed > 0)?;
         let noun = if k == 1 { "component" } else { "components" };
@@ -154,7 +159,7 @@ impl Report {
         ))
     }
 
-    /// Adds an optimisation that has ended.
+    /// Records an optimisation that has ended.
     pub(crate) fn record(&mut self, minimum: &Minimum) {
         self.iterations += minimum.evaluations;
         self.objective.push(minimum.value);

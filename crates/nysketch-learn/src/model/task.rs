@@ -1,10 +1,10 @@
-//! What can be learned.
+//! The tasks that can be learned.
 
 use nysketch_core::error::names::{Choice, Named, name_of};
 use nysketch_core::kmeans::Loss;
 use serde::{Deserialize, Serialize};
 
-/// What to learn.
+/// A learning task.
 ///
 /// ```
 /// use nysketch::{Named, Task};
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
-    /// Centres of least mean squared distance.
+    /// Centres of smallest mean squared distance.
     Kmeans,
-    /// Centres of least mean distance.
+    /// Centres of smallest mean distance.
     Kmedians,
     /// A mixture of Gaussians.
     Gmm,
@@ -38,12 +38,12 @@ impl Named for Task {
 }
 
 impl Task {
-    /// Its name.
+    /// Returns the name of the task.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 
-    /// What a row's distance costs, where centres are learned.
+    /// Returns the cost of a row's distance, for tasks that learn centres.
     pub(crate) fn loss(self) -> Loss {
         if self == Task::Kmedians { Loss::Distance } else { Loss::Squared }
     }

@@ -1,13 +1,13 @@
-//! The columns of a prediction: what they are called, what they hold and which model has them.
+//! The columns of a prediction: their names, their content and the models that have them.
 //!
-//! | column | holds | models |
+//! | column | content | models |
 //! |---|---|---|
-//! | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
-//! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
+//! | `label` | nearest centre or most likely component, from 0; -1 if unusable | all but pca |
+//! | `distance` | distance to that centre or mean, in the coordinates of the fit | all but pca |
 //! | `log_density` | log density of the row, in nats | mixtures |
-//! | `outlier` | whether the log density is below the threshold of the model; missing for a row that cannot be used | mixtures, where it is asked for |
-//! | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
-//! | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
+//! | `outlier` | log density below the threshold; missing if unusable | mixtures, on request |
+//! | `p0`, `p1`, … | probability of each component | mixtures, on request |
+//! | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 
 use super::rows::ModelRows;
 use super::{Detail, Predictor};
@@ -16,14 +16,14 @@ use nysketch_core::error::{Error, Result};
 
 /// One column of a prediction.
 ///
-/// | column | holds | models |
+/// | column | content | models |
 /// |---|---|---|
-/// | `label` | the nearest centre or most likely component, from 0; -1 for a row that cannot be used | all but principal components |
-/// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but principal components |
+/// | `label` | nearest centre or most likely component, from 0; -1 if unusable | all but pca |
+/// | `distance` | distance to that centre or mean, in the coordinates of the fit | all but pca |
 /// | `log_density` | log density of the row, in nats | mixtures |
-/// | `outlier` | whether the log density is below the threshold of the model; missing for a row that cannot be used | mixtures, where it is asked for |
-/// | `p0`, `p1`, … | probability of each component | mixtures, where they are asked for |
-/// | `pc1`, `pc2`, … | coordinate along each principal component | principal components |
+/// | `outlier` | log density below the threshold; missing if unusable | mixtures, on request |
+/// | `p0`, `p1`, … | probability of each component | mixtures, on request |
+/// | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 ///
 /// ```
 /// use nysketch::predictor::Column;
@@ -44,7 +44,7 @@ use nysketch_core::error::{Error, Result};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Column {
-    /// `label`, the only one of whole numbers.
+    /// `label`, the only integer column.
     Label,
     /// `distance`.
     Distance,
@@ -52,28 +52,28 @@ pub enum Column {
     LogDensity,
     /// `outlier`.
     Outlier {
-        /// The log density that outliers are below.
+        /// The log density below which a row is an outlier.
         threshold: f64,
     },
     /// `p0`, `p1`, …
     Probability(usize),
-    /// `pc1`, `pc2`, …, counted from 0 here.
+    /// `pc1`, `pc2`, …, with indices from 0 here.
     Coordinate(usize),
 }
 
-/// What a column holds, one value for each row.
+/// The content of a column, one value for each row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Labels; -1 for a row that cannot be used.
+    /// Labels; -1 for an unusable row.
     Labels(Vec<i32>),
-    /// Numbers; NaN for a row that cannot be used.
+    /// Numbers; NaN for an unusable row.
     Numbers(Vec<f64>),
-    /// Truths; `None` for a row that cannot be used.
+    /// Flags; `None` for an unusable row.
     Flags(Vec<Option<bool>>),
 }
 
 impl Values {
-    /// Adds the values of later rows of the same column.
+    /// Appends the values of later rows of the same column.
     pub fn append(&mut self, later: Values) {
         match (self, later) {
             (Values::Labels(all), Values::Labels(mut later)) => all.append(&mut later),
@@ -85,7 +85,7 @@ impl Values {
 }
 
 impl Column {
-    /// The columns that a model gives without being asked.
+    /// Returns the columns that a model has by default.
     pub fn of(model: &Model) -> Vec<Column> {
         match model.shape {
             Shape::Centres { .. } => vec![Column::Label, Column::Distance],
@@ -94,13 +94,14 @@ impl Column {
         }
     }
 
-    /// The probabilities of a mixture; `None` for other models.
+    /// Returns the probability columns of a mixture; `None` for other models.
     pub fn probabilities(model: &Model) -> Option<Vec<Column>> {
         matches!(model.shape, Shape::Mixture { .. })
             .then(|| (0..model.k()).map(Column::Probability).collect())
     }
 
-    /// The flag of the rows that lie least densely under a mixture, as about this share of the rows of the sketch does.
+    /// Returns the flag of the rows whose density under a mixture is below that of all but about
+    /// this share of the rows of the sketch.
     pub fn outlier(model: &Model, share: f64) -> Result<Column> {
         let refuse = |expected: String, got: String| Err(Error::parameter("`flag`", expected, got));
         if !matches!(model.shape, Shape::Mixture { .. }) {
@@ -120,7 +121,7 @@ impl Column {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the column.
     pub fn name(self) -> String {
         match self {
             Column::Label => "label".into(),
@@ -132,7 +133,7 @@ impl Column {
         }
     }
 
-    /// Whether it holds labels, which are whole numbers.
+    /// Returns whether the column contains labels, which are integers.
     pub fn is_label(self) -> bool {
         self == Column::Label
     }
@@ -147,8 +148,8 @@ impl Column {
 }
 
 impl Predictor<'_> {
-    /// The columns of a prediction, each with a value for every row. Rows may be anything: those that
-    /// cannot be used get the label -1, NaN and no flag.
+    /// Returns the requested columns of a prediction, each with a value for every row. Rows may
+    /// contain any values: unusable rows get the label -1, NaN and no flag.
     pub fn columns<'r>(&self, rows: impl Into<ModelRows<'r>>, columns: &[Column]) -> Vec<Values> {
         let rows = rows.into();
         let (d, k) = (self.model().columns.len(), self.model().k());
@@ -186,7 +187,7 @@ impl Predictor<'_> {
     }
 }
 
-/// `values` at these places among n, `filler` elsewhere.
+/// Places `values` at these positions among n, with `filler` elsewhere.
 fn spread<T: Copy>(n: usize, at: &[usize], values: Vec<T>, filler: T) -> Vec<T> {
     let mut all = vec![filler; n];
     at.iter().zip(values).for_each(|(i, value)| all[*i] = value);

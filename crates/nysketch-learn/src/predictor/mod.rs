@@ -1,13 +1,13 @@
-//! A model applied to rows, many at once.
+//! Prediction: applies a model to many rows at once.
 //!
-//! Every model says of a row which centre or component it belongs to (its *label*) and how far it is from it;
-//! [`Column`] lists what is shown of that. Distances are those that the fit minimised: between columns divided
-//! by the model's `scale`.
+//! For each row, every model returns the centre or component to which it belongs (its *label*) and
+//! its distance from it; [`Column`] lists the output columns. Distances are measured as in the fit:
+//! between columns divided by the model's `scale`.
 //!
-//! Labels are those of [`Model::predict_row`], the slow and obvious version for one row, for every row and with
-//! every instruction set. Centres are found in single precision by `nearest`, which decides in double
-//! precision where that is not proof; components of a mixture by `scores` and `whitened`, in double precision
-//! and the order of operations of the slow version.
+//! Labels equal those of [`Model::predict_row`], the slow reference for one row, for every row and
+//! every instruction set. `nearest` finds centres in single precision, and decides in double
+//! precision if single precision is not proof. `scores` and `whitened` evaluate the components of a
+//! mixture, in double precision and with the order of operations of the reference.
 //!
 //! ```
 //! use nysketch::predictor::{Detail, Predictor};
@@ -44,13 +44,14 @@ use nysketch_core::numeric::simd::Instructions;
 use nysketch_core::pass::engine::DeviceChoice;
 use scores::Scores;
 
-/// Scores below the largest by more than this add nothing to a log density: 2²⁰ of them are 10⁻²⁰ of it.
+/// Scores further below the largest than this do not contribute to a log density: 2²⁰ such terms
+/// are 10⁻²⁰ of the largest.
 const NEGLIGIBLE: f64 = 60.0;
-/// Centres from which on comparing takes much longer than what the processors do for each row beside it: with 64 a GPU is little
-/// faster than sixteen processors, with 1,000 seven times.
+/// Number of centres above which comparing dominates the rest of the processors' work per row: with
+/// 64 centres a GPU is little faster than sixteen processors, with 1,000 seven times.
 const MANY_CENTRES: usize = 256;
 
-/// Why a model has no use for a GPU.
+/// The reason why a model cannot use a GPU.
 const NO_NEAREST: &str =
     "the GPU is not used: it finds nearest centres, of k-means and k-medians without categories";
 
@@ -79,42 +80,45 @@ pub struct Predictor<'a> {
     /// `1/s_j`.
     inverse_scale: Vec<f64>,
     scores: Scores,
-    /// For centres that singles can hold, of numbers alone.
+    /// The search for centres, if there are numeric columns only and single precision can represent
+    /// the centres.
     nearest: Option<NearestCentre>,
-    /// What the levels of categories add to distances, and to log densities.
+    /// Contributions of the levels of categories to distances, and to log densities.
     terms: Vec<Vec<f64>>,
     log_terms: Vec<Vec<f64>>,
     starts: Vec<usize>,
 }
 
-/// How much to say of each row; each includes those before it.
+/// The level of detail of predictions; each level includes the preceding ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// Label and distance.
     Label,
-    /// The log density under a mixture.
+    /// Log density under a mixture.
     Density,
-    /// k numbers: distances to all centres, probabilities of the components, or principal coordinates.
+    /// k numbers: distances to all centres, probabilities of the components, or principal
+    /// coordinates.
     All,
 }
 
-/// What a model says of some rows; see [`Predictor::predict`].
+/// Predictions for some rows; see [`Predictor::predict`].
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Predictions {
-    /// The nearest centre or most likely component, the first of several; 0 for principal components.
+    /// The nearest centre or most likely component, the first in case of ties; 0 for principal
+    /// components.
     pub label: Vec<u32>,
-    /// Squared distance to that centre or mean, or to what principal components make of the row, in the
-    /// coordinates of the fit.
+    /// Squared distance to that centre or mean, or to the projection onto the principal components,
+    /// in the coordinates of the fit.
     pub squared_distance: Vec<f64>,
-    /// Log density under a mixture, from [`Detail::Density`] on; else empty.
+    /// Log density under a mixture, with [`Detail::Density`] or more; otherwise empty.
     pub log_density: Vec<f64>,
-    /// k numbers for each row with [`Detail::All`], or for principal components; else empty.
+    /// k numbers for each row with [`Detail::All`], and for principal components; otherwise empty.
     pub transformed: Vec<f64>,
 }
 
 impl Predictions {
-    /// Adds what is said of later rows.
+    /// Appends the predictions for later rows.
     fn append(&mut self, later: Predictions) {
         self.label.extend(later.label);
         self.squared_distance.extend(later.squared_distance);
@@ -129,7 +133,7 @@ impl<'a> Predictor<'a> {
         Self::with(model, Instructions::best())
     }
 
-    /// For other instructions.
+    /// Lays out a model for an instruction set.
     pub(crate) fn with(model: &'a Model, instructions: Instructions) -> Self {
         let inverse_scale: Vec<f64> = model.scale.iter().map(|s| 1.0 / s).collect();
         let nearest = match &model.shape {
@@ -151,10 +155,11 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Lets GPUs find the nearest centres, for so many rows, where that is known, that so many threads predict. Labels and
-    /// distances are the same. GPUs work for k-means and k-medians without categories, on rows that lack nothing and where
-    /// not all distances are asked for; the rest stays on this machine's processors. A GPU that is asked for by name and
-    /// cannot be used is an error; where none is used instead, the text says why.
+    /// Lets GPUs find the nearest centres. `rows` is the number of rows to predict, if known, and
+    /// `threads` the number of threads that will predict. Labels and distances do not change. GPUs
+    /// support k-means and k-medians without categories, for complete rows, unless all distances
+    /// are requested; the processors do the rest. Requesting a GPU by name is an error if it cannot
+    /// be used. If no GPU is used for another reason, the returned text states the reason.
     ///
     /// ```
     /// use nysketch::{DeviceChoice, FitParams, Predictor, Task, fit};
@@ -169,7 +174,7 @@ impl<'a> Predictor<'a> {
     /// let (predictor, why_not) = Predictor::new(&model).on_device(DeviceChoice::Auto, Some(900), 1)?;
     /// assert_eq!(predictor.predict(&rows, Detail::Label).label.len(), 900);
     /// assert_eq!(predictor.device_remark(), None);
-    /// // So few rows do not pay for starting a GPU.
+    /// // Starting a GPU does not pay for so few rows.
     /// assert_eq!(why_not, None);
     /// # Ok(())
     /// # }
@@ -198,25 +203,25 @@ impl<'a> Predictor<'a> {
         Ok((self, why_not))
     }
 
-    /// What to say once a GPU has failed since [`on_device`](Self::on_device). No prediction is wrong for it: the rows that it
-    /// did not finish, and all others from then on, are this machine's work.
+    /// Returns a remark if a GPU has failed since [`on_device`](Self::on_device). Predictions stay
+    /// correct: the processors handle the rows that it did not finish, and all later rows.
     pub fn device_remark(&self) -> Option<String> {
         self.nearest.as_ref().and_then(|nearest| nearest.gpus_remark())
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn model(&self) -> &'a Model {
         self.model
     }
 
-    /// What the model says of rows that can be used (see [`Model::unusable`]).
+    /// Predicts rows that can be used (see [`Model::unusable`]).
     pub fn predict<'r>(&self, rows: impl Into<ModelRows<'r>>, detail: Detail) -> Predictions {
         let rows = rows.into();
         let d = self.inverse_scale.len();
         if rows.values.iter().all(|x| !x.is_nan()) {
             return self.complete(rows, detail);
         }
-        // Rows that lack values are predicted one by one, those between them together.
+        // Rows with missing values are predicted one by one, complete rows together.
         let mut out = Predictions::default();
         let lacks = |i: usize| rows.values[i * d..(i + 1) * d].iter().any(|x| x.is_nan());
         let n = rows.values.len() / d;
@@ -234,7 +239,7 @@ impl<'a> Predictor<'a> {
         out
     }
 
-    /// A row that lacks values.
+    /// Predicts one row with missing values.
     fn one(&self, row: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
         let said = self.model.predict_row(row.values, row.codes);
         out.label.push(said.label as u32);
@@ -258,7 +263,7 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Rows that lack nothing.
+    /// Predicts complete rows.
     fn complete(&self, rows: ModelRows<'_>, detail: Detail) -> Predictions {
         let mut out = Predictions::default();
         match &self.model.shape {
@@ -274,7 +279,8 @@ impl<'a> Predictor<'a> {
         out
     }
 
-    /// Labels proven by single precision, and the rest by all distances in double.
+    /// Finds labels in single precision if they can be proven, and the others from all distances in
+    /// double precision.
     fn centres(
         &self,
         nearest: &NearestCentre,
@@ -311,7 +317,7 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Labels by all distances in double precision.
+    /// Finds labels from all distances in double precision.
     fn all_centres(&self, rows: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
         self.each(rows, |_, _, scores| {
             let label = (1..scores.len()).fold(0, |b, c| if scores[c] < scores[b] { c } else { b });
@@ -334,7 +340,7 @@ impl<'a> Predictor<'a> {
             let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let label = match scores.iter().position(|s| *s == most) {
                 Some(label) if most > f64::NEG_INFINITY => label,
-                // So far out that every density is zero.
+                // The row is so far out that every density is zero: use the nearest mean.
                 _ => self.model.nearest(row, codes, means).0,
             };
             out.label.push(label as u32);
@@ -346,7 +352,7 @@ impl<'a> Predictor<'a> {
                 out.log_density.push(log_density);
                 if detail == Detail::All {
                     out.transformed.extend(scores.iter().enumerate().map(|(c, s)| match most {
-                        // So far out that every density is zero: the nearest mean takes it all.
+                        // Every density is zero: the nearest mean has probability one.
                         f64::NEG_INFINITY => f64::from(u8::from(c == label)),
                         _ => (s - log_density).exp(),
                     }));
@@ -363,7 +369,7 @@ impl<'a> Predictor<'a> {
         });
     }
 
-    /// Visits every row with its levels and its scores, which are worked out block by block.
+    /// Calls `visit` with every row, its levels and its scores, which are computed block by block.
     fn each(&self, rows: ModelRows<'_>, mut visit: impl FnMut(&[f64], &[u32], &[f64])) {
         let (d, k, c) = (self.inverse_scale.len(), self.model.k(), self.starts.len());
         let terms = if self.log_terms.is_empty() { &self.terms } else { &self.log_terms };
@@ -383,12 +389,12 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// The sum of what the levels of a row add.
+    /// Returns the sum of the contributions of the levels of a row.
     fn of_levels(&self, terms: &[f64], codes: &[u32]) -> f64 {
         codes.iter().zip(&self.starts).map(|(code, start)| terms[start + *code as usize]).sum()
     }
 
-    /// `Σ_j ((x_j − c_j)/s_j)²`, in the order of operations of the slow version.
+    /// Returns `Σ_j ((x_j − c_j)/s_j)²`, with the order of operations of the reference.
     #[inline]
     fn squared_distance(&self, row: &[f64], centre: &[f64]) -> f64 {
         let square = |((x, c), f): ((&f64, &f64), &f64)| ((x - c) * f) * ((x - c) * f);
@@ -396,7 +402,7 @@ impl<'a> Predictor<'a> {
     }
 }
 
-/// `log Σ_c exp(scores_c)`, where `most` is the largest of them.
+/// Returns `log Σ_c exp(scores_c)`, where `most` is the largest score.
 fn log_sum(scores: &[f64], most: f64) -> f64 {
     if most == f64::NEG_INFINITY {
         return most;

@@ -1,35 +1,40 @@
-//! The nearest centre of every row: found in single precision, proven, or decided in double.
+//! The nearest centre of every row, found in single precision with a proof, or else decided in
+//! double precision.
 //!
-//! Rows and centres are brought near the origin before they are narrowed,
+//! Rows and centres are moved to the origin and scaled before they are narrowed to single
+//! precision,
 //!
 //! ```text
 //! y_j = (x_j − o_j) · f_j ,   z_j = f32(y_j) ,   o: mean of the centres,   f_j = 2^−e / s_j
 //! ```
 //!
-//! with one power of two `2^e` that makes the farthest centre as far as 1. Narrowed centres are `w_c`; the
-//! pass of [`tile`](nysketch_core::kernel::tile) computes `S_c ≈ ‖z − w_c‖²` and gives the least, `S_1`, and the
-//! second least, `S_2`; where centres are many, [`search`](nysketch_core::kernel::search) leaves out those that are too far away to be
-//! `S_2` without a proof. With `u = 2⁻²⁴` and d columns:
+//! with one power of two `2^e` that brings the farthest centre to a distance of at most 1. Narrowed
+//! centres are `w_c`. The pass of [`tile`](crate::kernel::tile) computes `S_c ≈ ‖z − w_c‖²` and
+//! returns the smallest, `S_1`, and the second smallest, `S_2`. If there are many centres,
+//! [`search`](crate::kernel::search) skips centres that are so far away that the proof holds
+//! against them. With `u = 2⁻²⁴` and d columns:
 //!
-//! * every coordinate of row and centre is narrowed with a relative error of u, so distances of narrowed
-//!   points err by `u (‖y‖ + ‖v_c‖)`, where `v_c` is the centre before narrowing and `‖v_c‖` is at most the
-//!   distance plus `‖y‖`, however far away the centre is;
-//! * a difference and d fused multiply-adds make `S_c = ‖z − w_c‖² (1 + θ)`, `|θ| ≤ γ = (d + 2) u` to first order;
+//! * every coordinate of row and centre is narrowed with a relative error of u, so distances of
+//!   narrowed points have an error of `u (‖y‖ + ‖v_c‖)`, where `v_c` is the centre before narrowing
+//!   and `‖v_c‖` is at most the distance plus `‖y‖`, however far away the centre is;
+//! * a difference and d fused multiply-adds give `S_c = ‖z − w_c‖² (1 + θ)`, with
+//!   `|θ| ≤ γ = (d + 2) u` to first order;
 //! * `‖y‖ ≤ √S_1 + ‖w_1‖` to first order;
-//! * what underflows is at most `√d 2⁻⁷³` of a distance.
+//! * underflow contributes at most `√d 2⁻⁷³` to a distance.
 //!
-//! So the nearest is the first where
+//! Therefore the nearest centre is the first one if
 //!
 //! ```text
 //! √S_2 − √S_1  >  (1 + 4γ) (u (d + 4)/2 (√S_1 + √S_2) + 4u (√S_1 + ‖w_1‖) + √d 2⁻⁷³)
 //! ```
 //!
-//! where `4γ` stands for all terms of second order, among them the rounding of the doubles that decide
-//! otherwise. `S_1` beyond 2¹⁰⁰ proves nothing, so that no sum that matters has overflowed. Where nothing is
-//! proven, all distances of the row are taken in double precision. Centres that are equal count once, as the
-//! first of them.
+//! where `4γ` covers all terms of second order, including the rounding errors of the
+//! double-precision decision. `S_1` above 2¹⁰⁰ proves nothing, so no relevant sum has overflowed.
+//! If nothing is proven, all distances of the row are computed in double precision. Of several
+//! equal centres, only the first is kept.
 //!
-//! GPUs compute the same `S_1` and `S_2`, where they are asked to ([`gpus`](nysketch_core::pass::gpus)); what follows from them is found here.
+//! GPUs compute the same `S_1` and `S_2` if requested ([`gpus`](crate::gpus)); the conclusions are
+//! drawn here.
 
 use nysketch_core::error::Result;
 use nysketch_core::kernel::search::{PanelsOnce, Reach, Search};
@@ -40,9 +45,9 @@ use nysketch_core::pass::gpus::Gpus;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// `u`: half a unit in the last place of a single.
+/// `u`: half a unit in the last place in single precision.
 const UNIT: f64 = 1.0 / (1 << 24) as f64;
-/// Beyond this a squared distance in single precision proves nothing.
+/// Squared distances in single precision above this prove nothing.
 const FAR: f32 = (1u128 << 100) as f32;
 
 /// Centres laid out for the pass.
@@ -54,18 +59,18 @@ pub struct NearestCentre {
     factor: Vec<f64>,
     search: Search,
     gpus: Option<Arc<Gpus>>,
-    /// For every centre of the pass its index among all centres, and `‖w_c‖`.
+    /// For every centre of the pass, its index among all centres, and `‖w_c‖`.
     centre: Vec<u32>,
     length: Vec<f64>,
     proof: Proof,
 }
 
-/// What a gap between two distances must exceed.
+/// The terms of the bound that the gap between two distances must exceed.
 #[derive(Debug, Clone, Copy)]
 struct Proof {
-    /// Share of both distances.
+    /// Factor of the sum of both distances.
     of_both: f64,
-    /// Share of the bound on `‖y‖`.
+    /// Factor of the bound on `‖y‖`.
     of_row: f64,
     least: f64,
 }
@@ -81,23 +86,26 @@ impl Proof {
         }
     }
 
-    /// Whether the first of two centres is nearer beyond doubt, `length` away from the origin.
+    /// Returns whether the first of two centres, at distance `length` from the origin, is proven to
+    /// be nearer.
     #[inline(always)]
     fn holds(&self, first: f32, second: f32, length: f64) -> bool {
         let (a, b) = (f64::from(first).sqrt(), f64::from(second).sqrt());
         let doubt = self.of_both * (a + b) + self.of_row * (a + length) + self.least;
-        // An infinite second is one that does not exist, or much farther than the first.
+        // An infinite second distance belongs to a centre that does not exist, or is much farther
+        // than the first.
         first <= FAR && (b - a > doubt || second == f32::INFINITY)
     }
 }
 
-/// Centres farther than this need not be looked at: the nearest is proven against them.
+/// Skips centres farther than the bound: the nearest centre is proven against them.
 impl Reach for Proof {
     const FARTHER: bool = true;
 
     fn of(&self, nearest: f32) -> f32 {
         let a = f64::from(nearest).sqrt();
-        // The least second distance that proves it, and some more for what is rounded here. Centres have lengths up to 1.
+        // The smallest second distance that completes the proof, with a margin for rounding here.
+        // Centres have norms of at most 1.
         let doubt = (2.0 * self.of_both + self.of_row) * a + self.of_row + self.least;
         let second = a + 1.01 * doubt / (1.0 - self.of_both);
         ((second * second) as f32).next_up()
@@ -105,7 +113,7 @@ impl Reach for Proof {
 }
 
 impl NearestCentre {
-    /// Lays out centres; `None` where they span so much or so little that singles cannot hold them.
+    /// Lays out centres; `None` if their range is too large or too small for single precision.
     pub fn new(
         centres: &[Vec<f64>],
         inverse_scale: &[f64],
@@ -136,7 +144,7 @@ impl NearestCentre {
         let mut seen = HashSet::new();
         let (mut narrow, mut centre) = (Vec::new(), Vec::new());
         for (c, values) in centres.iter().enumerate() {
-            // Adding zero makes -0 and 0 the same.
+            // Adding zero makes -0 and 0 equal.
             let bits: Vec<u64> = values.iter().map(|x| (x + 0.0).to_bits()).collect();
             if seen.insert(bits) {
                 narrow.extend(scaled(values, &factor).into_iter().map(|x| x as f32));
@@ -162,7 +170,8 @@ impl NearestCentre {
         })
     }
 
-    /// Lets the GPU of this number, or all of them, compare rows with the centres this was made of.
+    /// Lets the GPU with this number, or all GPUs, compare rows with the centres from which this
+    /// was made.
     pub fn with_gpus(&self, centres: &[Vec<f64>], ordinal: Option<usize>) -> Result<Self> {
         let rows: Vec<f64> =
             self.centre.iter().flat_map(|c| &centres[*c as usize]).copied().collect();
@@ -172,17 +181,18 @@ impl NearestCentre {
         Ok(NearestCentre { gpus: Some(Arc::new(gpus)), ..self.clone() })
     }
 
-    /// What to say once a GPU has failed.
+    /// Returns a remark if a GPU has failed.
     pub fn gpus_remark(&self) -> Option<String> {
         self.gpus.as_ref().and_then(|gpus| gpus.remark())
     }
 
-    /// How many different centres there are.
+    /// Returns the number of distinct centres.
     pub fn count(&self) -> usize {
         self.centre.len()
     }
 
-    /// For every row the nearest centre, or `None` where single precision does not prove it.
+    /// Calls `found` with the nearest centre of every row, or `None` if single precision does not
+    /// prove it.
     pub fn find(&self, rows: &[f64], mut found: impl FnMut(usize, Option<u32>)) {
         let d = self.origin.len();
         let (mut z, mut search, mut nearest) = (Vec::new(), None, Nearest::default());
@@ -208,18 +218,20 @@ impl NearestCentre {
         self.instructions.run(Narrow { origin, factor, rows, z });
     }
 
-    /// The least and the second least distance of narrowed rows: by a GPU that works, or by this machine's processors.
+    /// Finds the smallest and second smallest distance of narrowed rows, by a working GPU or by the
+    /// processors.
     fn two(&self, z: &[f32], search: &mut Option<Search>, nearest: &mut Nearest) {
         if self.gpus.as_ref().is_some_and(|gpus| gpus.nearest(z, nearest).is_ok()) {
             return;
         }
-        // The pass needs memory of its own; a copy costs little beside a block of rows.
+        // The search has scratch memory of its own; a copy costs little compared with a block of
+        // rows.
         let search = search.get_or_insert_with(|| self.search.clone());
         search.block_two(z, &self.proof, nearest);
     }
 }
 
-/// `z_j = f32((x_j − o_j) f_j)` of some rows.
+/// Computes `z_j = f32((x_j − o_j) f_j)` for some rows.
 struct Narrow<'a> {
     origin: &'a [f64],
     factor: &'a [f64],

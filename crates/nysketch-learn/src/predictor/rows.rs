@@ -1,15 +1,15 @@
-//! Rows as a model sees them.
+//! Rows in the form that a model reads.
 
 use nysketch_core::rows::Block;
 use std::ops::Range;
 
 /// Rows in a model's columns, row-major, with the levels of its categories.
 ///
-/// Rows of numbers alone are a slice of them; those of a table come from the blocks of a
-/// [`View`](nysketch_core::recipe::View) of it by the model's recipe.
+/// Rows without categories can be given as a slice of numbers. Rows of a table come from the blocks
+/// of a [`View`](crate::recipe::View) of the table with the model's preprocessing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelRows<'a> {
-    /// Numbers, NaN where one is missing.
+    /// Numbers, NaN for a missing value.
     pub values: &'a [f64],
     /// Levels of the categories.
     pub codes: &'a [u32],
@@ -40,12 +40,12 @@ impl<'a> From<&'a Block> for ModelRows<'a> {
 }
 
 impl<'a> ModelRows<'a> {
-    /// Number of rows of so many columns of numbers.
+    /// Returns the number of rows, given the number of numeric columns.
     pub fn len(&self, dims: usize) -> usize {
         self.values.len() / dims.max(1)
     }
 
-    /// Some of the rows.
+    /// Returns a range of the rows.
     pub fn some(&self, rows: Range<usize>, dims: usize) -> ModelRows<'a> {
         let categories = self.codes.len() / self.len(dims).max(1);
         ModelRows {

@@ -1,30 +1,30 @@
-//! What a row has to do with every centre or component, in double precision.
+//! Scores of rows against all centres or components, in double precision.
 //!
 //! | model | score of centre or component c |
 //! |---|---|
 //! | centres | squared distance `Σ_j ((x_j − c_j)/s_j)²` in the coordinates of the fit |
-//! | mixture | `log α_c N(x; μ_c, Γ_c)`, a peak less half the squared length of `W_c (x − μ_c)` |
+//! | mixture | `log α_c N(x; μ_c, Γ_c)`: a peak minus half the squared norm of `W_c (x − μ_c)` |
 //! | principal components | coordinate `Σ_j v_cj (x_j − μ_j)/s_j` |
 //!
-//! All but those of full covariances are sums over the columns of `(x_j − m_cj) f_cj`, squared or not. Every
-//! instruction set gives the same bits, those of the slow version.
+//! All scores except those of full covariances are sums over the columns of `(x_j − m_cj) f_cj`,
+//! squared or not. Every instruction set gives the bits of the slow reference.
 
 use super::whitened::Whitened;
 use crate::covariance::Whitening;
 use crate::model::{Model, Shape, log_peak};
 use nysketch_core::numeric::simd::{Instructions, Work};
 
-/// Centres or components worked on side by side.
+/// Number of centres or components processed together.
 const LANES: usize = 8;
-/// Rows worked on side by side.
+/// Number of rows processed together.
 const ROWS: usize = 4;
 
 /// Centres or components laid out for many rows.
 #[derive(Debug, Clone)]
 pub enum Scores {
-    /// Side by side.
+    /// Processed in panels of `LANES`.
     Panels(Panels),
-    /// One after the other: those of full covariances.
+    /// Processed one by one: components with full covariances.
     Whitened(Whitened),
 }
 
@@ -40,7 +40,7 @@ impl Scores {
         }
     }
 
-    /// The scores of finite rows, k for each.
+    /// Computes the scores of finite rows, k for each row.
     pub fn of(&self, rows: &[f64], out: &mut Vec<f64>) {
         match self {
             Scores::Panels(panels) => panels.of(rows, out),
@@ -49,7 +49,7 @@ impl Scores {
     }
 }
 
-/// Centres or components side by side.
+/// Centres or components in panels of `LANES`.
 #[derive(Debug, Clone)]
 pub struct Panels {
     instructions: Instructions,
@@ -59,7 +59,7 @@ pub struct Panels {
     /// `m` and `f`, both `[panel][column][lane]`.
     centre: Vec<[f64; LANES]>,
     factor: Vec<[f64; LANES]>,
-    /// What is left of `log α_c N` at the mean, one for each component of a mixture.
+    /// `log α_c N` at the mean, one for each component of a mixture.
     peak: Vec<f64>,
 }
 
@@ -133,7 +133,7 @@ impl<const LINEAR: bool> Work for Score<'_, LINEAR> {
 }
 
 impl Panels {
-    /// The scores of R rows.
+    /// Computes the scores of R rows.
     #[inline(always)]
     fn some<const R: usize, const LINEAR: bool>(&self, rows: &[f64], out: &mut [f64]) {
         let (d, k) = (self.dims, self.k);

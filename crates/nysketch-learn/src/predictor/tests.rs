@@ -1,4 +1,4 @@
-//! The fast version against the slow one.
+//! Tests of the fast predictor against the slow reference.
 
 use super::*;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
@@ -28,16 +28,16 @@ fn model(task: Task, scale: Vec<f64>, shape: Shape) -> Model {
     }
 }
 
-/// Whether a model can use a row.
+/// Returns whether a model can use a row.
 fn usable(row: &[f64]) -> bool {
     row.iter().all(|x| x.abs() <= 1e100)
 }
 
-/// Numbers from a seed.
+/// Generates numbers from a seed.
 struct Draw(u64);
 
 impl Draw {
-    /// Between -1 and 1.
+    /// Returns a number between -1 and 1.
     fn one(&mut self) -> f64 {
         self.0 = nysketch_core::rows::sample::mix(self.0);
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
@@ -51,7 +51,7 @@ impl Draw {
         scale.iter().map(|s| offset + spread * s * self.one()).collect()
     }
 
-    /// Points, every fifth the same as an earlier one.
+    /// Returns points, every fifth a copy of an earlier one.
     fn points(&mut self, k: usize, offset: f64, spread: f64, scale: &[f64]) -> Vec<Vec<f64>> {
         let mut points: Vec<Vec<f64>> = Vec::new();
         for c in 0..k {
@@ -64,12 +64,13 @@ impl Draw {
         points
     }
 
-    /// Rows among the centres, close to where two of them are as near, at a centre, and far away.
+    /// Returns rows among the centres: near the border between two of them, at a centre, and far
+    /// away.
     fn rows(&mut self, n: usize, centres: &[Vec<f64>], spread: f64, scale: &[f64]) -> Vec<f64> {
         let mut rows = Vec::new();
         for i in 0..n {
             let (a, b) = (&centres[self.below(centres.len())], &centres[self.below(centres.len())]);
-            // Where two centres are as near, but for this much.
+            // A point at this offset from equal distance to two centres.
             let close = [0.0, 1e-16, 1e-12, 1e-8, 3e-8, 1e-7, 1e-6, 1e-3][self.below(8)];
             let share = 0.5 + close * self.one();
             let far = [1e3, 1e6, 1e12, 1e45, 1e140][self.below(5)];
@@ -101,8 +102,9 @@ fn scales(draw: &mut Draw, d: usize, scaled: bool) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The label and the distance of the slow version, bit for bit, in every instruction set: with scaled
-    /// columns, far from zero, with equal centres, between two centres, and beyond what singles hold.
+    /// Labels and distances have the bits of the slow reference with every instruction set: with
+    /// scaled columns, far from zero, with equal centres, between two centres, and beyond the range
+    /// of single precision.
     #[test]
     fn centres_are_those_of_the_slow_version(
         (d, k, seed, offset, spread, scaled) in settings(),
@@ -125,8 +127,8 @@ proptest! {
         }
     }
 
-    /// The label of the slow version, bit for bit, also where components are the same, for every kind of
-    /// covariance; log densities and probabilities but for terms too small to count.
+    /// Labels equal those of the slow reference, also with identical components, for every kind of
+    /// covariance. Log densities and probabilities agree up to negligible terms.
     #[test]
     fn components_are_those_of_the_slow_version(
         (d, k, seed, offset, spread, scaled) in settings(),
@@ -147,7 +149,7 @@ proptest! {
                     _ => variance(draw.one(), *s),
                 };
                 let variances: Vec<f64> = scale.iter().map(of).collect();
-                // Correlations that fall with the distance of columns.
+                // Correlations that decrease with the distance between columns.
                 let entry = |i: usize, j: usize| (variances[i] * variances[j]).sqrt() * 0.7f64.powi((i - j) as i32);
                 match covariance.is_matrix() {
                     true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
@@ -168,7 +170,8 @@ proptest! {
                 if log == f64::NEG_INFINITY {
                     prop_assert_eq!(fast.log_density[i], log);
                 } else {
-                    // Exponentials of differences below 2⁻⁵² of the largest log, k of them added.
+                    // Skipped terms and rounding are below 2⁻⁵² of the largest term; k such terms
+                    // are added.
                     let near = 1e-14 * (100.0 + k as f64 + log.abs());
                     prop_assert!((fast.log_density[i] - log).abs() <= near, "{} {}", fast.log_density[i], log);
                     for (a, b) in fast.transformed[i * k..(i + 1) * k].iter().zip(&slow.transformed) {
@@ -180,7 +183,7 @@ proptest! {
     }
 }
 
-/// Single precision proves nearly every row of clusters that overlap: the slow way is for few.
+/// Single precision proves nearly every row of overlapping clusters, so the slow path is rare.
 #[test]
 fn few_rows_are_left_in_doubt() {
     let mixture = nysketch_core::rows::synthetic::Mixture::new(20, 10, 2.0, 3).unwrap();
@@ -190,11 +193,12 @@ fn few_rows_are_left_in_doubt() {
     let nearest = NearestCentre::new(&centres, &[1.0; 20], Instructions::best()).unwrap();
     let mut open = 0;
     nearest.find(&rows, |_, found| open += usize::from(found.is_none()));
-    // A gap below 2·10⁻⁶ of the distance, where the second is some 10 % further: 2 of 100,000 rows.
+    // A gap below 2·10⁻⁶ of the distance, with the second centre some 10 % farther away: 2 of
+    // 100,000 rows.
     assert!(open < 5, "{open}");
 }
 
-/// Principal coordinates and what they leave.
+/// Principal coordinates and the residual.
 #[test]
 fn principal_components_as_one_row_at_a_time() {
     let (d, k) = (5, 2);
@@ -226,7 +230,7 @@ fn principal_components_as_one_row_at_a_time() {
     }
 }
 
-/// Rows that cannot be used keep their place.
+/// Unusable rows keep their position.
 #[test]
 fn columns_mark_rows_that_cannot_be_used() {
     let centres = vec![vec![0.0, 0.0], vec![3.0, 4.0]];
@@ -241,6 +245,6 @@ fn columns_mark_rows_that_cannot_be_used() {
     let values = predictor.columns(&rows, &columns);
     assert_eq!(values[0], Values::Labels(vec![0, -1, 1]));
     let Values::Numbers(distance) = &values[1] else { panic!("distances are numbers") };
-    // In the coordinates of the fit: the second column counts half.
+    // In the coordinates of the fit, the second column has half the weight.
     assert_eq!((distance[0], distance[1].is_nan(), distance[2]), (2.0, true, 1.0));
 }

@@ -1,14 +1,14 @@
-//! Log densities of components with full covariances, many rows at once.
+//! Log densities of components with full covariances, for many rows at once.
 //!
-//! `s_i = Σ_{j ≤ i} W_ij (x_j − μ_j)`, `q = Σ_i s_i²`, in the order of operations of
-//! [`Factor::squared_distance`](crate::covariance::Factor::squared_distance): rows are side by side, so that every
-//! instruction set gives the same bits as one row alone.
+//! Computes `s_i = Σ_{j ≤ i} W_ij (x_j − μ_j)` and `q = Σ_i s_i²` with the order of operations of
+//! [`Factor::squared_distance`](crate::Factor::squared_distance). Vector lanes contain different
+//! rows, so every instruction set gives the same bits as a single row.
 
 use crate::covariance::{Factor, Whitening};
 use crate::model::log_peak;
 use nysketch_core::numeric::simd::{Instructions, Work};
 
-/// Rows worked on side by side.
+/// Number of rows processed together.
 const ROWS: usize = 32;
 
 /// The components of a mixture laid out for many rows.
@@ -22,7 +22,7 @@ pub struct Whitened {
 struct Component {
     mean: Vec<f64>,
     factor: Factor,
-    /// What is left of `log α_c N` at the mean.
+    /// `log α_c N` at the mean.
     peak: f64,
 }
 
@@ -43,7 +43,7 @@ impl Whitened {
         Whitened { instructions, components }
     }
 
-    /// `log α_c N(x; μ_c, Γ_c)` of finite rows, k for each.
+    /// Computes `log α_c N(x; μ_c, Γ_c)` of finite rows, k values for each row.
     pub fn of(&self, rows: &[f64], out: &mut Vec<f64>) {
         let (k, d) = (self.components.len(), self.components[0].mean.len());
         out.resize(rows.len() / d * k, 0.0);
@@ -66,7 +66,8 @@ impl Work for Score<'_> {
         let mut differences = columns.clone();
         let blocks = self.rows.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * k));
         for (rows, out) in blocks {
-            // What is left of earlier rows in a last block that is not full is worked on and not read.
+            // If the last block is not full, its other lanes contain earlier rows, whose results
+            // are ignored.
             for (r, row) in rows.chunks_exact(d).enumerate() {
                 columns.iter_mut().zip(row).for_each(|(column, x)| column[r] = *x);
             }
@@ -88,7 +89,7 @@ impl Work for Score<'_> {
     }
 }
 
-/// `‖W t‖²` of each of some rows, given by column.
+/// Returns `‖W t‖²` of several rows, given by column.
 #[inline(always)]
 fn squared_lengths(w: &[f64], t: &[[f64; ROWS]]) -> [f64; ROWS] {
     let mut squares = [0.0; ROWS];

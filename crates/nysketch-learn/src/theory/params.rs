@@ -1,8 +1,8 @@
-//! What to compute.
+//! The parameters of the theory computations.
 
 use nysketch_core::error::{Error, Result};
 
-/// What to compute.
+/// The parameters of the theory computations.
 ///
 /// ```
 /// use nysketch::theory::TheoryParams;
@@ -13,21 +13,22 @@ use nysketch_core::error::{Error, Result};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TheoryParams {
-    /// Which bandwidth of the plan; the middle one by default.
+    /// Index of the bandwidth in the plan; the middle one by default.
     pub rung: Option<usize>,
-    /// λ of the sizes; by default the one at which theorem 4.1 holds with C = 2 C_F.
+    /// The λ of the sizes; by default the one at which theorem 4.1 holds with C = 2 C_F.
     pub lambda: Option<f64>,
     /// Probability of failure.
     pub delta: f64,
-    /// Atoms of the mixtures of the model set.
+    /// Number of atoms of the mixtures of the model set.
     pub k: usize,
-    /// Variance of the atoms in every coordinate: 0 for k-means (example 5), known for mixtures (6).
+    /// Variance of the atoms in every coordinate: 0 for k-means (example 5), positive for mixtures
+    /// of known variance (6).
     pub known_variance: f64,
-    /// Secants to sample, before the best are followed upwards.
+    /// Number of secants to sample; the worst ones are then improved by ascent.
     pub secants: usize,
     /// Seed of the sample; that of the plan by default.
     pub seed: Option<u64>,
-    /// Rows of the data, in the table's units, to estimate from instead of the plan's witnesses.
+    /// Rows of the data, in the table's units, to use instead of the plan's retained rows.
     pub rows: Vec<Vec<f64>>,
 }
 
@@ -47,54 +48,54 @@ impl Default for TheoryParams {
 }
 
 impl TheoryParams {
-    /// The defaults for mixtures of k atoms.
+    /// Returns the defaults for mixtures of k atoms.
     pub fn new(k: usize) -> Self {
         TheoryParams { k, ..TheoryParams::default() }
     }
 
-    /// At this bandwidth of the plan.
+    /// Sets the index of the bandwidth in the plan.
     #[must_use]
     pub fn rung(mut self, rung: usize) -> Self {
         self.rung = Some(rung);
         self
     }
 
-    /// With sizes for this λ.
+    /// Sets the λ for which sizes are computed.
     #[must_use]
     pub fn lambda(mut self, lambda: Option<f64>) -> Self {
         self.lambda = lambda;
         self
     }
 
-    /// With this probability of failure.
+    /// Sets the probability of failure.
     #[must_use]
     pub fn delta(mut self, delta: f64) -> Self {
         self.delta = delta;
         self
     }
 
-    /// With atoms of this variance in every coordinate.
+    /// Sets the variance of the atoms in every coordinate.
     #[must_use]
     pub fn known_variance(mut self, variance: f64) -> Self {
         self.known_variance = variance;
         self
     }
 
-    /// With so many sampled secants.
+    /// Sets the number of sampled secants.
     #[must_use]
     pub fn secants(mut self, secants: usize) -> Self {
         self.secants = secants;
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// With these rows, in the table's units, instead of the witnesses of the plan.
+    /// Sets rows, in the table's units, to use instead of the retained rows of the plan.
     #[must_use]
     pub fn rows(mut self, rows: Vec<Vec<f64>>) -> Self {
         self.rows = rows;

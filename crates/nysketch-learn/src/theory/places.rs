@@ -1,4 +1,4 @@
-//! Rows that Σ is estimated from, and others that secants are made of.
+//! The rows from which Σ is estimated, and the rows from which secants are made.
 
 use super::params::TheoryParams;
 use crate::decoder::Context;
@@ -9,32 +9,32 @@ use nysketch_core::sums::Sum;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-/// Rows of each half at most: an eigendecomposition of as many takes seconds.
+/// Maximum number of rows of each half: an eigendecomposition of this size takes seconds.
 pub(super) const MOST: usize = 1000;
-/// Rows of a half at least, for there to be halves.
+/// Minimum number of rows of a half.
 const LEAST: usize = 20;
 
-/// What Σ is estimated from.
+/// The rows from which Σ is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Basis {
-    /// Rows that were given for it.
+    /// Rows given by the user.
     Rows,
-    /// Witness rows of the plan.
+    /// Retained rows of the plan.
     Witnesses,
-    /// Landmarks, with their cells' shares of the rows: nothing is left out of Σ that secants could be made of.
+    /// Landmarks, weighted by the shares of rows in their cells; no rows are held out for secants.
     Landmarks,
 }
 
-/// Places in the plan's coordinates.
+/// Points in the plan's coordinates.
 pub(super) struct Places {
     pub basis: Basis,
-    /// Σ̂ is of these.
+    /// The points from which Σ̂ is estimated.
     pub seen: Points,
-    /// What each of them counts; of sum one.
+    /// The weight of each point; the sum is one.
     pub shares: Vec<f64>,
-    /// Others, neither among these nor landmarks; none where there are no rows but landmarks.
+    /// Held-out points that are not landmarks; empty if there are no rows other than landmarks.
     pub kept_out: Vec<Vec<f64>>,
 }
 
@@ -88,7 +88,7 @@ impl Places {
     }
 }
 
-/// At most `count` of the rows, in random order, without those that are left out.
+/// Returns at most `count` of the rows, in random order, without excluded ones.
 fn some(
     mut rows: Vec<Vec<f32>>,
     count: usize,

@@ -1,7 +1,8 @@
-//! Normalised secants μ = (p − q)/‖A(p − q)‖ of the model set: sampled, and followed upwards.
+//! Normalised secants μ = (p − q)/‖A(p − q)‖ of the model set, sampled and improved by descent.
 //!
-//! How much a quadratic form, ‖A_m(μ)‖² or ⟨A(μ), (Σ̂ + λ)⁻¹ Σ̂ A(μ)⟩, sees of a secant is a ratio of two quadratic
-//! forms of kernel values, whose gradient by the places of the atoms is known: the least seen secants are found by descent.
+//! The value of a quadratic form at a secant, ‖A_m(μ)‖² or ⟨A(μ), (Σ̂ + λ)⁻¹ Σ̂ A(μ)⟩, is a ratio
+//! of two quadratic forms of kernel values. Its gradient with respect to the positions of the atoms
+//! is known, so secants with small values are found by descent.
 
 use super::params::TheoryParams;
 use crate::atom::embedding::Embedding;
@@ -10,17 +11,17 @@ use nysketch_core::numeric::linalg::dot;
 use nysketch_core::numeric::random::{below, normal, unit};
 use rand_chacha::ChaCha8Rng;
 
-/// Secants shorter than this, before they are normalised, are rounding.
+/// Secants shorter than this before normalisation are rounding errors.
 const SHORTEST: f64 = 1e-7;
-/// How far an atom moves at most, over σ.
+/// Maximum distance that an atom moves, divided by σ.
 const REACH: f64 = 0.5;
-/// When a descent ends.
+/// Stopping rule of a descent.
 pub(super) const STOP: Stop = Stop { evaluations: 150, relative: 1e-5 };
 
-/// A mixture: weights and places.
+/// A mixture: weights and positions.
 pub(super) type Mixture = Vec<(f64, Vec<f64>)>;
 
-/// Two mixtures of the model set, as p and q, and what remains of p − q.
+/// Two mixtures p and q of the model set.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
     p: Mixture,
@@ -28,7 +29,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// p − q as signed atoms, without those that both share.
+    /// Returns p − q as signed atoms, without atoms that p and q share.
     pub fn signed(&self) -> Mixture {
         let shared = |i: &usize| self.p[*i] == self.q[*i];
         let differ: Vec<usize> = (0..self.p.len()).filter(|i| !shared(i)).collect();
@@ -36,7 +37,8 @@ impl Pair {
         differ.iter().map(|i| self.p[*i].clone()).chain(of_q).collect()
     }
 
-    /// A lower bound of ‖p − q‖_L (16) for k-means: what the atoms of one cost as the centres of the other.
+    /// Returns a lower bound of ‖p − q‖_L (16) for k-means: the cost of the atoms of one with the
+    /// other as centres.
     pub fn difference_of_risks(&self) -> f64 {
         let risk = |of: &Mixture, centres: &Mixture| -> f64 {
             let nearest = |x: &[f64]| {
@@ -51,8 +53,8 @@ impl Pair {
     }
 }
 
-/// Pairs of mixtures of k atoms at some of the places: a third independent, a third that differ in one atom, and a third
-/// where it has moved by a hundredth of σ up to one.
+/// Samples pairs of mixtures of k atoms at some of the points: one third are independent, one third
+/// differ in one atom, and in one third one atom has moved by between a hundredth of σ and σ.
 pub(super) fn sampled(
     places: &[Vec<f64>],
     sigma2: f64,
@@ -88,7 +90,7 @@ pub(super) fn sampled(
     (0..params.secants).map(pair).collect()
 }
 
-/// Σ w f of signed atoms, before whitening.
+/// Returns Σ w f of signed atoms, before whitening.
 pub(super) fn features(embedding: &Embedding, signed: &Mixture, variance: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; embedding.len()];
     for (w, x) in signed {
@@ -98,7 +100,7 @@ pub(super) fn features(embedding: &Embedding, signed: &Mixture, variance: &[f64]
     sum
 }
 
-/// ‖A(p − q)‖², where it is more than rounding.
+/// Returns ‖A(p − q)‖² if it exceeds the rounding error.
 pub(super) fn squared_length(
     embedding: &Embedding,
     signed: &Mixture,
@@ -114,8 +116,9 @@ pub(super) fn squared_length(
     (length > SHORTEST * size).then_some(length)
 }
 
-/// Moves the atoms of a secant, but not far from their rows, to where a quadratic form sees least of it: `form` holds the
-/// places and the metric of the form. Far from all rows every form is blind, and no model has atoms there.
+/// Moves the atoms of a secant within a limited distance to where the value of a quadratic form is
+/// smallest; `form` contains the points and the metric of the form. The limit is needed because
+/// every form vanishes far from all rows, where models have no atoms.
 pub(super) fn descend(form: &Embedding, signed: &Mixture, variance: &[f64]) -> Mixture {
     let (d, unit) = (variance.len(), form.sigma2.sqrt());
     let size: f64 = signed.iter().map(|(w, _)| w * w).sum();
@@ -125,7 +128,7 @@ pub(super) fn descend(form: &Embedding, signed: &Mixture, variance: &[f64]) -> M
         };
         signed.iter().enumerate().map(place).collect()
     };
-    // Both forms of a secant that shrinks to a point are taken for equal, so that none does.
+    // The regularisation makes the ratio 1 for a secant that shrinks to a point, so that none does.
     let shortest = 10.0 * SHORTEST * size;
     let ratio = |x: &[f64], gradient: &mut [f64]| -> f64 {
         let atoms = places(x);
@@ -182,8 +185,8 @@ mod tests {
     use rand::SeedableRng;
     use std::sync::Arc;
 
-    /// A descent ends where the form sees less of the secant than at the start, near where it began, for each kind of pair;
-    /// a form that sees everything is 1 there. Pairs that share atoms have two signed ones.
+    /// For each kind of pair, a descent ends near its start, where the form has a smaller value; a
+    /// form without loss has the value 1 there. Pairs that share atoms have two signed ones.
     #[test]
     fn descents_find_secants_that_are_seen_less() {
         let rows = Source::new(2, 3, 2.0, 4).unwrap().rows(0, 500).values;

@@ -1,4 +1,4 @@
-//! Theorem 4.1 in numbers.
+//! The numbers of theorem 4.1.
 
 use super::params::TheoryParams;
 use super::places::{Basis, MOST, Places};
@@ -18,9 +18,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-/// λ that stands for zero.
+/// The λ used in place of zero.
 const LEAST_LAMBDA: f64 = 1e-12;
-/// Secants that are followed upwards, for each of the two quantities that are maximised.
+/// Number of secants that are improved by descent, for each of the two quantities that are
+/// maximised.
 const FOLLOWED: usize = 3;
 
 /// A normalised secant μ = (p − q)/‖A(p − q)‖ of the model set.
@@ -32,53 +33,56 @@ struct Secant {
     signed: Mixture,
 }
 
-/// What theorem 4.1 says about a data set.
+/// The numbers of theorem 4.1 for a data set.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Theory {
-    /// σ².
+    /// The bandwidth σ².
     #[serde(rename = "bandwidth")]
     pub sigma2: f64,
     /// Probability of failure.
     pub delta: f64,
-    /// Atoms of the mixtures of the model set.
+    /// Number of atoms of the mixtures of the model set.
     pub k: usize,
     /// Variance of the atoms; 0 for Diracs.
     pub known_variance: f64,
-    /// Pairs of mixtures that were sampled.
+    /// Number of sampled pairs of mixtures.
     pub secants: usize,
-    /// Rows n of the sketch.
+    /// Number n of rows of the sketch.
     pub rows: u64,
-    /// Landmarks m of the sketch.
+    /// Number m of landmarks of the sketch.
     pub landmarks: usize,
-    /// What Σ is estimated from.
+    /// The kind of rows from which Σ is estimated.
     pub basis: Basis,
-    /// Rows or landmarks that Σ is estimated from.
+    /// Number of rows or landmarks from which Σ is estimated.
     pub sampled: usize,
     /// ‖Σ‖.
     pub norm: f64,
-    /// λ that all is computed for. By default the largest with 3λt ≤ ¾, that is C ≤ 2 C_F, and so the
-    /// smallest sizes; 1/√n where there is none.
+    /// The λ at which everything is evaluated. By default the largest with 3λt ≤ ¾, that is C ≤ 2
+    /// C_F, which gives the smallest sizes; 1/√n if there is none.
     pub lambda: f64,
-    /// The least t that λ is λ_t (13) of, over the secants at rows kept out of Σ.
+    /// The smallest t for which λ is λ_t (13), over the secants at rows held out of Σ.
     pub t: f64,
     /// 3λt.
     pub condition: f64,
-    /// 3λt as λ falls to zero: the share of the secants that Σ does not see, times 3.
+    /// The limit of 3λt as λ approaches zero: 3 times the share of the secants outside the range of
+    /// Σ.
     pub least_condition: f64,
-    /// 3λt over secants at the rows of Σ, which it sees too well.
+    /// 3λt over secants at the rows of Σ, for which it is underestimated.
     pub seen_condition: f64,
-    /// Whether (19) holds at λ; none where these rows cannot decide it.
+    /// Whether (19) holds at λ; `None` if these rows cannot decide it.
     pub holds: Option<bool>,
-    /// C/C_F at λ, where (19) holds.
+    /// C/C_F at λ, if (19) holds.
     pub constant: Option<f64>,
-    /// N(λ): too small on average.
+    /// N(λ), underestimated on average.
     pub effective_dimension: f64,
-    /// The same from half of the rows: what is still missing is of the order of the difference.
+    /// N(λ) from half of the rows: the error of `effective_dimension` has the magnitude of the
+    /// difference.
     pub half_dimension: f64,
-    /// N_∞(λ), over rows kept out of Σ, each too large on average; over the landmarks where there are no others.
+    /// N_∞(λ) over rows held out of Σ, where each value is overestimated on average; over the
+    /// landmarks if there are no other rows.
     pub largest_leverage: f64,
-    /// The same over the rows of Σ: too small.
+    /// N_∞(λ) over the rows of Σ, underestimated.
     pub seen_leverage: f64,
     /// m of (20).
     pub uniform: f64,
@@ -86,34 +90,38 @@ pub struct Theory {
     pub leverage: f64,
     /// n of (21b).
     pub least_rows: f64,
-    /// λ that (21c) allows at least.
+    /// Smallest λ that (21c) allows.
     pub least_lambda: f64,
-    /// s, γ_s, t, λ and m of proposition 4.1 and (64), for the s with the least m and C' = 2 C_F.
+    /// s, γ_s, t, λ and m of proposition 4.1 and (64), for the s with the smallest m and C' = 2
+    /// C_F.
     pub source: Option<Source>,
     /// Largest and median ‖A(μ)‖/‖A_m(μ)‖ over the secants: C_a of (25).
     pub distortion: [f64; 2],
     /// The bound on the risk, for k-means.
     pub risk: Option<RiskBound>,
-    /// Landmarks that research/RESULTS.md shows to be enough: twice the numbers of the model, 2k(d + 1).
+    /// Number of landmarks that docs/RESULTS.md shows to be enough: twice the number of parameters
+    /// of the model, 2k(d + 1).
     pub enough: usize,
 }
 
-/// The last term of (18), 4 C ‖A(π − π_n)‖, with C = C_F C_a as in proposition 4.2, and what it bounds.
+/// The last term of (18), 4 C ‖A(π − π_n)‖, with C = C_F C_a as in proposition 4.2, and the
+/// quantity that it bounds.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[non_exhaustive]
 pub struct RiskBound {
     /// C_F of assumption 3, over the sampled pairs: a lower bound.
     pub constant: f64,
-    /// ‖A(π − π_n)‖, by the noise floor of the sketch.
+    /// ‖A(π − π_n)‖, estimated by the noise floor of the sketch.
     pub noise: f64,
-    /// 4 C_F C_a ‖A(π − π_n)‖: the bound is at least as large.
+    /// 4 C_F C_a ‖A(π − π_n)‖, a lower bound of the bound.
     pub bound: f64,
-    /// Mean squared distance to the centres of CL-OMPR, less that of k-means, on the rows at hand.
+    /// Mean squared distance to the centres of CL-OMPR minus that of k-means, on the available
+    /// rows; `None` without rows.
     pub excess: Option<f64>,
 }
 
 impl Theory {
-    /// Whether rows and λ are such that (21) holds for leverage scores.
+    /// Returns whether the rows and λ satisfy (21) for leverage scores.
     pub fn leverage_holds(&self) -> bool {
         self.rows as f64 >= self.least_rows
             && self.lambda >= self.least_lambda
@@ -133,13 +141,13 @@ pub struct Source {
     pub m: f64,
 }
 
-/// Computes all of it; see [`Context::theory`].
+/// Computes the numbers of theorem 4.1; see [`Context::theory`].
 pub fn theory(sketch: &Sketch, params: &TheoryParams) -> Result<Theory> {
     Context::new(sketch).theory(params)
 }
 
 impl Context<'_> {
-    /// What theorem 4.1 says about the data.
+    /// Computes the numbers of theorem 4.1 for the data.
     pub fn theory(&self, params: &TheoryParams) -> Result<Theory> {
         params.check()?;
         let (sketch, plan) = (self.sketch(), self.plan());
@@ -176,9 +184,10 @@ impl Context<'_> {
     }
 }
 
-/// Of pairs with 2k atoms in all, each of which meets every other and all landmarks and rows: the sampled ones, three times, and
-/// those of two descents from each of the worst. A kernel value takes as long as 600 operations beside those of a distance, measured on the
-/// whole, with CL-OMPR.
+/// Returns the cost of all pairs. A pair has 2k atoms, each of which is compared with all others
+/// and with all landmarks and rows. The sampled pairs are evaluated three times, and two descents
+/// start from each of the worst ones. A kernel value costs as much as 600 operations in addition to
+/// those of a distance, measured on the whole computation, with CL-OMPR.
 fn work(params: &TheoryParams, dims: usize, landmarks: usize) -> Work {
     let (atoms, places) = (2.0 * params.k as f64, (landmarks + MOST) as f64);
     let pair = atoms * (atoms + places) * (3.0 * dims as f64 + 600.0) + places * places;
@@ -186,7 +195,7 @@ fn work(params: &TheoryParams, dims: usize, landmarks: usize) -> Work {
     Work::default().and((3.0 * params.secants as f64 + 2.0 * evaluations) * pair, 0.0)
 }
 
-/// What theorem 4.1 is computed from.
+/// The data of the computation.
 struct Theorem<'a> {
     context: &'a Context<'a>,
     params: &'a TheoryParams,
@@ -205,7 +214,7 @@ impl Theorem<'_> {
         let at = self.places.seen.rows().map(|z| z.iter().map(|x| f64::from(*x)).collect());
         let at: Vec<Vec<f64>> = at.collect();
         let mut pairs = sampled(&at, embedding.sigma2, params, rng);
-        // Every third pair has an atom that is no row.
+        // Every third pair has an atom that is not at a row.
         let at_rows = pairs.iter().enumerate().filter(|(i, _)| i % 3 != 2);
         let seen: Vec<Secant> = at_rows.filter_map(|(_, p)| self.secant(p.signed())).collect();
         let mut secants = Vec::new();
@@ -218,13 +227,14 @@ impl Theorem<'_> {
             secants = pairs.iter().filter_map(|p| self.secant(p.signed())).collect();
         }
         if secants.is_empty() {
-            // All atoms at one place: no two distributions of the model set differ.
+            // All atoms coincide: no two distributions of the model set differ.
             let c = vec![0.0; spectrum.eigenvalues.len()];
             secants.push(Secant { c, projected: 1.0, signed: Vec::new() });
         }
         let sampled_distortion = distortions(&secants);
         self.follow(&mut secants, |s| s.projected, embedding);
-        // At λ the least t with N_A(μ)(λ) ≤ t for every secant serves best, and λ is its λ_t.
+        // For a given λ, the best t is the smallest with N_A(μ)(λ) ≤ t for every secant, and λ is
+        // its λ_t.
         let n = sketch.weight();
         let chosen = |secants: &[Secant]| {
             let best = || best_lambda(|l| self.condition(secants, l)).unwrap_or(1.0 / n.sqrt());
@@ -286,12 +296,12 @@ impl Theorem<'_> {
         vec![self.params.known_variance; self.embedding.dims()]
     }
 
-    /// Kernel values of a row at the rows of Σ.
+    /// Returns kernel values of a row at the rows of Σ.
     fn row_features(&self, x: &[f64]) -> Vec<f64> {
         self.embedding.kernel().against(x, &self.places.seen)
     }
 
-    /// The form `⟨f, Σ̂ (Σ̂ + λ)⁻¹ f⟩`, by kernel values at the rows of Σ.
+    /// Returns the form `⟨f, Σ̂ (Σ̂ + λ)⁻¹ f⟩`, in kernel values at the rows of Σ.
     fn regularised(&self, lambda: f64) -> Embedding {
         self.embedding.measured_at(&self.places.seen, self.spectrum.regularised(lambda))
     }
@@ -309,7 +319,7 @@ impl Theorem<'_> {
         Some(Secant { c: self.spectrum.seen(&at_rows), projected, signed })
     }
 
-    /// Adds the secants that descents of a form from the worst ones lead to.
+    /// Adds the secants at which descents of a form from the worst ones end.
     fn follow(&self, secants: &mut Vec<Secant>, seen: impl Fn(&Secant) -> f64, form: &Embedding) {
         let mut order: Vec<usize> = (0..secants.len()).collect();
         order.sort_by(|i, j| seen(&secants[*i]).total_cmp(&seen(&secants[*j])));
@@ -320,13 +330,14 @@ impl Theorem<'_> {
         }
     }
 
-    /// 3λt.
+    /// Returns 3λt.
     fn condition(&self, secants: &[Secant], lambda: f64) -> f64 {
         let each = secants.iter().map(|s| self.spectrum.leverage(&s.c, lambda));
         3.0 * lambda * each.fold(0.0, f64::max)
     }
 
-    /// The last term of (18) for k-means, and the excess risk of CL-OMPR where there are rows to measure it on.
+    /// Returns the last term of (18) for k-means, with the excess risk of CL-OMPR if there are rows
+    /// to measure it on.
     fn risk(&self, pairs: &[Pair], distortion: f64) -> Result<Option<RiskBound>> {
         if self.params.known_variance > 0.0 {
             return Ok(None);
@@ -343,7 +354,7 @@ impl Theorem<'_> {
         Ok(Some(RiskBound { constant, noise, bound, excess: self.excess()? }))
     }
 
-    /// What the centres of CL-OMPR cost beyond those of k-means, on the rows at hand.
+    /// Returns the risk of the centres of CL-OMPR minus that of k-means, on the available rows.
     fn excess(&self) -> Result<Option<f64>> {
         let (params, k) = (self.params, self.params.k);
         let mut rows = self.places.kept_out.concat();
@@ -365,14 +376,14 @@ impl Theorem<'_> {
     }
 }
 
-/// ‖A(μ)‖/‖A_m(μ)‖ of each secant, rising.
+/// Returns ‖A(μ)‖/‖A_m(μ)‖ of each secant, increasing.
 fn distortions(secants: &[Secant]) -> Vec<f64> {
     let mut all: Vec<f64> = secants.iter().map(|s| 1.0 / s.projected.max(1e-12)).collect();
     all.sort_by(f64::total_cmp);
     all
 }
 
-/// The largest λ with 3λt ≤ ¾: the product grows with λ, so by bisection of the logarithm.
+/// Returns the largest λ with 3λt ≤ ¾, by bisection of log λ: the product increases with λ.
 fn best_lambda(condition: impl Fn(f64) -> f64) -> Option<f64> {
     let (mut low, mut high) = (LEAST_LAMBDA, 1.0);
     if condition(low) > 0.75 {
@@ -385,7 +396,7 @@ fn best_lambda(condition: impl Fn(f64) -> f64) -> Option<f64> {
     Some(low)
 }
 
-/// Proposition 4.1 for the s with the least m, at C' = 2 C_F: there 3λt = ¾.
+/// Evaluates proposition 4.1 for the s with the smallest m, at C' = 2 C_F, where 3λt = ¾.
 fn source(spectrum: &Spectrum, secants: &[Secant], delta: f64) -> Option<Source> {
     let each = |i: i32| {
         let s = 0.02 * f64::from(i);
@@ -400,7 +411,8 @@ fn source(spectrum: &Spectrum, secants: &[Secant], delta: f64) -> Option<Source>
         let m = f64::max(67.0, 5.0 / lambda) * (4.0 / (lambda * delta)).ln();
         Source { s, gamma, t, lambda, m }
     };
-    // (22a) asks that Σ sees all of every secant; where it does not, the proposition says nothing.
+    // (22a) requires every secant to lie in the range of Σ; otherwise the proposition does not
+    // apply.
     let seen = |s: &Source| {
         let most = secants.iter().map(|f| spectrum.leverage(&f.c, s.lambda)).fold(0.0, f64::max);
         3.0 * s.lambda * most <= 0.75 * (1.0 + 1e-6)
@@ -438,7 +450,8 @@ mod tests {
         TheoryParams { k: 3, secants: 60, seed: Some(1), ..TheoryParams::default() }
     }
 
-    /// λ_t ≤ 1/t, N ≤ t from λ_t on, projections do not lengthen, and the sizes are those of the formulas.
+    /// λ_t ≤ 1/t, N ≤ t for λ ≥ λ_t, projections do not increase norms, and the sizes are those of
+    /// the formulas.
     #[test]
     fn theorem_in_numbers() {
         let sketch = sketch(80, 1000);
@@ -460,14 +473,14 @@ mod tests {
             assert!((found.condition - 0.75).abs() < 1e-6, "C = 2 C_F by default: {found:?}");
             assert!((constant - 2.0).abs() < 1e-5);
         }
-        // A larger λ needs fewer landmarks and meets the condition less.
+        // A larger λ needs fewer landmarks and increases 3λt.
         let coarse = TheoryParams { lambda: Some(2.0 * found.lambda), ..params() };
         let coarse = theory(&sketch, &coarse).unwrap();
         assert!(coarse.uniform <= found.uniform && coarse.condition >= found.condition);
     }
 
-    /// Rows of Σ are seen too well and others too little: N_∞ over all rows, with Σ of all rows, is between the two, and
-    /// N(λ) from fewer rows is smaller. All within 10 % at this λ, where about ten directions count.
+    /// N_∞ is underestimated at the rows of Σ and overestimated at others, and N(λ) from fewer rows
+    /// is smaller. All estimates are within 10 % at this λ, where about ten directions matter.
     #[test]
     fn estimates_err_to_the_sides_that_are_said() {
         let (sketch, lambda) = (sketch(40, 1000), 0.02);
@@ -485,8 +498,8 @@ mod tests {
         assert!(found.seen_condition <= found.condition);
     }
 
-    /// With landmarks alone nothing can be decided; with rows it can where the kernel is wide, of which Σ has a few
-    /// directions. A λ near 1 meets no condition.
+    /// Landmarks alone cannot decide (19). With rows it can be decided if the kernel is wide, so
+    /// that Σ has few directions. A λ near 1 violates the condition.
     #[test]
     fn what_cannot_be_decided_is_not() {
         let blind = sketch_at(400.0, 80, 0);
@@ -501,7 +514,8 @@ mod tests {
         assert!(short.contains("rows of 2 finite numbers"), "{short}");
     }
 
-    /// More landmarks keep more of every secant. The bound is far above what it bounds.
+    /// More landmarks preserve more of every secant. The bound is far above the quantity that it
+    /// bounds.
     #[test]
     fn distortion_falls_with_landmarks() {
         let few = theory(&sketch(8, 1000), &params()).unwrap();

@@ -14,12 +14,12 @@ impl Stream {
         self.0
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a number uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * 2.0f64.powi(-53)
     }
 
-    /// Roughly standard normal: the sum of twelve uniforms less six.
+    /// Returns a roughly standard normal number: the sum of twelve uniforms minus six.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
@@ -29,7 +29,7 @@ impl Stream {
     }
 }
 
-/// A plan by hand: landmarks as given, columns c0, c1, …
+/// Returns a plan with the given landmarks and columns c0, c1, …
 pub fn plan_with(
     landmarks: Vec<Vec<f64>>,
     table: &Table,
@@ -40,7 +40,7 @@ pub fn plan_with(
     Arc::new(plan_for(table, params).unwrap().0)
 }
 
-/// Parameters with so many landmarks, or the default, chosen by a rule.
+/// Returns parameters with this number of landmarks, or the default number, chosen by a rule.
 pub fn nystrom(landmarks: Option<usize>, sampling: Sampling) -> PlanParams {
     let params = PlanParams::default().sampling(sampling);
     match landmarks {

@@ -1,10 +1,10 @@
-"""FORMAT.md, read by somebody else: recomputes the golden sketches with numpy.
+"""An independent implementation of FORMAT.md: recomputes the golden sketches with numpy.
 
-Uses nothing of nysketch. Reads each plan with the safetensors package, follows the arithmetic of
+Does not use nysketch. Reads each plan with the safetensors package, follows the arithmetic of
 FORMAT.md on the golden rows, and compares every sum with the sketch file, integer by integer.
 
-Logarithms, sines and cosines are those of Python's math, which may differ in the last of 53 bits; sums keep fewer, and
-those of the golden rows are the same.
+Logarithms, sines and cosines are those of Python's math, which may differ in the last of 53 bits; the
+sums have a lower resolution, and those of the golden rows are equal.
 """
 
 import calendar
@@ -25,7 +25,7 @@ ROUND = F32(12582912.0)
 
 
 def plain_rows():
-    """Columns by name, and what each row weighs where the plan asks for weights."""
+    """Returns the columns by name, and the weight of each row for plans with weights."""
     i, j = np.meshgrid(np.arange(300), np.arange(3), indexing="ij")
     values = ((i * i * (j + 3) + 7 * i + 11 * j) % 101) / 8.0 + j * 100.0
     return dict(zip(("height", "width", "βάρος"), values.T))
@@ -79,12 +79,12 @@ ROWS = {
 }
 
 
-# The text that each row is dealt to folds by, where that is a column.
+# The text that assigns each row to a fold, if that is a column.
 KEYS = {"user": [None if i % 11 == 7 else f"user {i * i % 23}" for i in range(300)]}
 
 
 def month(seconds):
-    """The share of the year that has passed, twelve equal months."""
+    """Returns the elapsed share of the year, with twelve equal months."""
     day = datetime.date(1970, 1, 1) + datetime.timedelta(days=seconds // 86400.0)
     into = (day.day - 1) + (seconds % 86400.0) / 86400.0
     return (day.month - 1 + into / calendar.monthrange(day.year, day.month)[1]) / 12.0
@@ -98,7 +98,7 @@ TURNS = {
 
 
 def step(name, x):
-    """What a column of the plan is made of, from a value of the table."""
+    """Computes the value of a column of the plan from a value of the table."""
     if name in ("none", "time") or math.isnan(x):
         return x
     if name == "log":
@@ -108,7 +108,7 @@ def step(name, x):
 
 
 def see(columns, meta):
-    """Numbers and levels of the rows as the plan sees them."""
+    """Returns the numbers and levels of the rows after the preprocessing of the plan."""
     steps = meta.get("steps", [{"input": name, "step": "none"} for name in meta["columns"]])
     values = np.array([[step(s["step"], x) for x in columns[s["input"]]] for s in steps]).T
     for start, end in meta.get("units", []):
@@ -127,7 +127,7 @@ def see(columns, meta):
 
 
 def people_rows(plan, meta, values):
-    """Whether each row counts, where the plan protects people: of each, the rows with the smallest hash."""
+    """Selects the rows that count if the plan protects people: those with the smallest hashes."""
     people = meta.get("private", {}).get("people")
     if people is None:
         return np.ones(len(values), bool)
@@ -147,7 +147,7 @@ def anchors(plan):
 
 
 def within_radius(q, anchor, radius):
-    """What is left of whole coordinates within the radius of the anchors of their cells."""
+    """Clips integer coordinates to the radius around the anchors of their cells."""
     s = np.zeros(len(q))
     for k in range(q.shape[1]):
         t = q[:, k] - anchor[:, k]
@@ -182,7 +182,7 @@ def exp2_product(a, b):
     return (p.view(np.uint32) + (rounded.view(np.uint32) << np.uint32(23))).view(F32)
 
 
-# Distance of one coordinate, rate of a bandwidth, and the factor in sigma^2 at which a kernel is its own square.
+# Distance of one coordinate, rate of a bandwidth, and the factor of sigma^2 that squares it.
 KERNELS = {
     "gaussian": (lambda t, s: fma(t, t, s), lambda sigma2: -np.log2(np.e) / (2.0 * sigma2), 2.0),
     "laplace": (lambda t, s: s + np.abs(t), lambda sigma2: -np.log2(np.e) / np.sqrt(sigma2), 4.0),
@@ -199,7 +199,7 @@ def units(kappa):
 
 
 def rungs(distance, bandwidths, name):
-    """Kernel values of every rung, in units of 2^-23."""
+    """Returns the kernel values at every bandwidth, in units of 2^-23."""
     _, rate, square = KERNELS[name]
     kappa, squarings = None, 0
     for i, sigma2 in enumerate(bandwidths):
@@ -256,7 +256,7 @@ def content_hash(z, levels):
 
 
 def deal(plan, meta, columns):
-    """The fold of each row, the content hash of each row, and the number of folds; None without folds."""
+    """Returns the fold and the content hash of each row and the number of folds; None without folds."""
     rule = meta.get("sections", {}).get("folds")
     if rule is None:
         return None
@@ -270,7 +270,7 @@ def deal(plan, meta, columns):
 
 
 def check_folds(name, plan, meta, columns, sketch, total):
-    """The sums of every fold: the last has what the others leave."""
+    """Checks the sums of every fold; the last one is the total minus the others."""
     folds, content, count = deal(plan, meta, columns)
     for key, whole in total.items():
         stored = integers(sketch[f"folds.{key}"])
@@ -292,7 +292,7 @@ def check_folds(name, plan, meta, columns, sketch, total):
 
 
 def compute(plan, meta, columns, kept=slice(None)):
-    """Every sum that the plan asks for, over the rows that are kept, as Python integers."""
+    """Returns every sum that the plan collects, over the rows in `kept`, as Python integers."""
     values, codes = (rows[kept] for rows in see(columns, meta))
     if "private" in meta:
         finite = np.isfinite(values)
@@ -318,7 +318,7 @@ def compute(plan, meta, columns, kept=slice(None)):
     z = np.where(absent, 0.0, y[valid]).astype(F32)
     q = np.where(absent, 0.0, q[valid]).astype(np.int64).astype(object)
     sums["rows"] = [w.sum()]
-    # Sums over rows that lack no number.
+    # Sums over complete rows.
     complete = ~absent.any(1)
     if least:
         sums["complete"] = [w[complete].sum()]
@@ -382,7 +382,7 @@ def read(path):
 
 
 def without_sections(path, sections):
-    """The bytes of a plan's file without the tensors of its sections: what the fingerprint is taken of."""
+    """Returns the bytes of a plan's file without the tensors of its sections, for the fingerprint."""
     data = path.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     header, body, kept = json.loads(data[8:start]), data[start:], b""
@@ -400,7 +400,7 @@ def without_sections(path, sections):
 
 
 def digest(plan, section):
-    """SHA-256 of the tensors of a section: each after a line with its name, type and shape."""
+    """Returns the SHA-256 of the tensors of a section, each after a line with name, type and shape."""
     hashed = hashlib.sha256()
     for name in sorted(n for n in plan if n.partition(".")[0] == section):
         shape = " ".join(str(n) for n in plan[name].shape)
@@ -410,7 +410,7 @@ def digest(plan, section):
 
 
 def sensitivities(plan, meta):
-    """The squares of how far a row can move each mechanism."""
+    """Returns the squared sensitivity of each mechanism to one row."""
     (m, d), radius = plan["landmarks"].shape, meta["private"]["radius"]
     unit, scale = 2.0 ** -float(plan["exponent"][0]), 1.0 / plan["scale"]
     ends = [np.abs((plan[end] - plan["centre"]) * scale * unit) for end in ("low", "high")]
@@ -430,7 +430,7 @@ def sensitivities(plan, meta):
 
 
 def check_release():
-    """The noise of a release is what its ρ asks for, and its noisy sums are near those of the sketch."""
+    """Checks that the noise of a release agrees with its ρ, and its sums with those of the sketch."""
     meta, release = read(HERE / "v4/release.nys")
     _, sketch = read(HERE / "v4/private.sketch.nys")
     bounds, a = sensitivities(release, meta), [int(x) for x in anchors(release).flatten()]

@@ -1,14 +1,15 @@
-//! A step of EM with diagonal covariances on points that may have a width.
+//! A step of EM with diagonal covariances, on points that may have a variance.
 //!
-//! A point of mean x and variance v stands for rows around it: its log-density under an atom is
+//! A point of mean x and variance v represents rows around it: its log density under an atom is
 //!
 //! ```text
 //! log α + E log N(X; μ, γ) = log α − ½ Σ log 2πγ − ½ Σ ((x − μ)² + v)/γ
 //! ```
 //!
-//! Points lie in blocks, each column of a block side by side, so that a vector holds one column of many
-//! points. A step goes over them once: responsibilities of a block are summed up while they are in the
-//! cache. Distances and sums are in doubles; exponentials are those of the sketch, in single precision.
+//! Points are stored in blocks, with each column of a block contiguous, so that a vector register
+//! contains one column of several points. A step passes over the points once: the responsibilities
+//! of a block are summed while they are in the cache. Distances and sums are in double precision;
+//! exponentials are those of the sketch, in single precision.
 
 use super::levels::Levels;
 use super::near::{MANY, Near, REACH};
@@ -19,29 +20,31 @@ use nysketch_core::kernel::exp2::exp2_product;
 use nysketch_core::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
 
-/// Points of a block: few enough that their log-densities stay in registers.
+/// Number of points in a block: few enough that their log densities stay in registers.
 const BLOCK: usize = 32;
-/// Sums of each column that run side by side.
+/// Number of partial sums of each column.
 const LANES: usize = 8;
-/// Log-densities further below the largest count as this far, in nats: the exponentials end at 2⁻¹²⁶.
+/// Log densities further below the largest are clipped to this difference, in nats: the
+/// exponentials end at 2⁻¹²⁶.
 const LOWEST: f32 = -80.0;
 
-/// Points laid out for diagonals.
+/// Points laid out for diagonal covariances.
 #[derive(Debug)]
 pub struct Diagonal {
     dims: usize,
-    /// Points, without those that fill the last block.
+    /// Number of points, without those that fill the last block.
     count: usize,
-    /// `[block][point]`, zero where the last block is not full.
+    /// `[block][point]`, zero for points that fill the last block.
     weights: Vec<f64>,
     /// `[block][column][point]`.
     places: Vec<f64>,
-    /// As places, or empty.
+    /// In the layout of `places`, or empty.
     widths: Vec<f64>,
 }
 
 impl Diagonal {
-    /// Row-major points with their weights, and their variances where they have any.
+    /// Creates the layout from row-major points, their weights, and their variances if they have
+    /// any.
     pub fn new(dims: usize, weights: &[f64], places: &[f64], variances: &[f64]) -> Self {
         let mut padded = weights.to_vec();
         padded.resize(weights.len().next_multiple_of(BLOCK), 0.0);
@@ -54,7 +57,7 @@ impl Diagonal {
         }
     }
 
-    /// The same points in another order.
+    /// Returns the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
         let size = BLOCK * self.dims;
         let gather = |from: &[f64]| {
@@ -75,7 +78,8 @@ impl Diagonal {
         Diagonal { dims: self.dims, count: self.count, weights, places, widths }
     }
 
-    /// What each atom is responsible for; of atoms near each block where these are given.
+    /// Returns the sums for which each atom is responsible. If `near` is given, each block
+    /// evaluates only the listed atoms.
     pub fn pass(
         &self,
         atoms: &[Atom],
@@ -92,7 +96,7 @@ impl Diagonal {
         Passed { likelihood, moments: sums.into_iter().map(Sums::moments).collect(), best, near }
     }
 
-    /// The log-density of each point, and the entropy of its responsibilities.
+    /// Returns the log density of each point and the entropy of its responsibilities.
     pub fn told(&self, atoms: &[Atom], levels: &Levels, instructions: Instructions) -> Told {
         let mut told = Told::default();
         instructions.dispatch(Telling(Looked::new(self, atoms, levels, None), &mut told));
@@ -102,7 +106,8 @@ impl Diagonal {
     }
 }
 
-/// `[block][column][point]` of row-major points; the last is repeated where the last block is not full.
+/// Converts row-major points to `[block][column][point]`; the last point is repeated to fill the
+/// last block.
 fn in_blocks(dims: usize, points: &[f64]) -> Vec<f64> {
     let count = points.len() / dims;
     let mut blocks = vec![0.0; count.next_multiple_of(BLOCK) * dims];
@@ -117,13 +122,13 @@ fn in_blocks(dims: usize, points: &[f64]) -> Vec<f64> {
     blocks
 }
 
-/// Each column of a block.
+/// Returns the columns of a block.
 #[inline(always)]
 fn columns(block: &[f64]) -> &[[f64; BLOCK]] {
     block.as_chunks().0
 }
 
-/// What the log-density of an atom is computed from.
+/// Precomputed terms of the log density of an atom.
 struct Density {
     /// `log α − ½ Σ log 2πγ`.
     constant: f64,
@@ -143,7 +148,7 @@ impl Density {
         }
     }
 
-    /// Log-densities of a block's points.
+    /// Returns the log densities of the points of a block.
     #[inline(always)]
     fn of(&self, places: &[f64], widths: Option<&[f64]>) -> [f64; BLOCK] {
         let mut logs = [self.constant; BLOCK];
@@ -170,7 +175,7 @@ impl Density {
     }
 }
 
-/// Σ w, Σ w (x − μ), Σ w ((x − μ)² + v) of an atom, around its mean before.
+/// Σ w, Σ w (x − μ), Σ w ((x − μ)² + v) of an atom, around its previous mean.
 #[derive(Clone)]
 struct Sums {
     mass: [f64; LANES],
@@ -186,7 +191,7 @@ impl Sums {
         Sums { mass: zero, first, second, levels: vec![0.0; levels] }
     }
 
-    /// What runs side by side, added up.
+    /// Adds up the partial sums.
     fn moments(self) -> Moments {
         let add = |sums: Vec<[f64; LANES]>| sums.iter().map(|s| s.iter().sum()).collect();
         Moments {
@@ -197,8 +202,8 @@ impl Sums {
         }
     }
 
-    /// Adds a block whose points weigh `w` for the atom. Written for vectors: left to itself the compiler
-    /// gathers across columns.
+    /// Adds a block whose points have the weights `w` for the atom. Uses explicit vectors, because
+    /// the compiler would otherwise gather across columns.
     #[inline(always)]
     fn add<S: Simd>(
         &mut self,
@@ -243,25 +248,25 @@ impl Sums {
     }
 }
 
-/// Points as atoms see them, a block at a time.
+/// Points, atoms and lists of one pass, evaluated block by block.
 struct Looked<'a> {
     points: &'a Diagonal,
     levels: &'a Levels,
     near: Option<&'a Near>,
     densities: Vec<Density>,
-    /// All atoms.
+    /// The indices of all atoms.
     all: Vec<u32>,
 }
 
-/// A block of points.
+/// Intermediate results for one block of points.
 struct Block {
-    /// Log-densities of atoms, then their shares of the largest.
+    /// Log densities of atoms, then their densities relative to the largest.
     logs: Vec<[f64; BLOCK]>,
-    /// Which of them are within reach, by their place in the list of atoms.
+    /// The atoms within range, as indices into the list of atoms.
     kept: Vec<usize>,
-    /// The largest log-density.
+    /// The largest log density.
     most: [f64; BLOCK],
-    /// Σ e of the shares e, and `Σ e log e`.
+    /// Σ e of the relative densities e, and `Σ e log e`.
     total: [f64; BLOCK],
     spread: [f64; BLOCK],
 }
@@ -284,7 +289,7 @@ impl<'a> Looked<'a> {
         Looked { points, levels, near, densities, all: (0..atoms.len() as u32).collect() }
     }
 
-    /// The atoms that a block looks at.
+    /// Returns the atoms that a block evaluates.
     fn atoms(&self, b: usize) -> &[u32] {
         self.near.map_or(&self.all, |near| near.of(b))
     }
@@ -294,12 +299,12 @@ impl<'a> Looked<'a> {
         b * size..(b + 1) * size
     }
 
-    /// Points of a block that are not there to fill it.
+    /// Returns the number of points of a block without those that fill it.
     fn filled(&self, b: usize) -> usize {
         (self.points.count - b * BLOCK).min(BLOCK)
     }
 
-    /// Shares of the atoms at a block's points.
+    /// Computes the relative densities of the atoms at the points of a block.
     #[inline(always)]
     fn share(&self, b: usize, block: &mut Block) {
         let (places, widths) =
@@ -331,7 +336,7 @@ impl<'a> Looked<'a> {
             }
         }
         if block.kept.is_empty() {
-            // Points without any density.
+            // No atom has a density at these points.
             block.kept.extend(0..atoms.len());
         }
         let (mut total, mut spread) = ([0.0; BLOCK], [0.0; BLOCK]);
@@ -348,16 +353,17 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// What a pass finds beside the sums.
+/// Results of a pass other than the sums.
 struct Found {
     /// Sum of the log-likelihoods.
     likelihood: f64,
-    /// The best atom of each point, and the atoms within reach of each block, where there are many atoms.
+    /// The best atom of each point, and the atoms within range of each block, if there are many
+    /// atoms.
     best: Vec<u32>,
     near: Near,
 }
 
-/// Goes over all points once and adds up what atoms are responsible for.
+/// Passes over all points once and adds up the sums of each atom.
 struct Pass<'a> {
     looked: Looked<'a>,
     sums: &'a mut [Sums],
@@ -385,7 +391,7 @@ impl WithSimd for Pass<'_> {
                 let mut best = [atoms[block.kept[0]]; BLOCK];
                 for at in &block.kept {
                     for i in 0..BLOCK {
-                        // The best has the share 1 of itself.
+                        // The best atom has the relative density 1.
                         best[i] = if block.logs[*at][i] == 1.0 { atoms[*at] } else { best[i] };
                     }
                 }
@@ -401,7 +407,7 @@ impl WithSimd for Pass<'_> {
                     w[i] *= share[i];
                     heaviest = heaviest.max(w[i]);
                 }
-                // Nothing that would show is left out.
+                // Skip atoms whose contribution is below the rounding error.
                 if heaviest > 1e-14 * largest {
                     sums[atom].add(simd, w, &looked.densities[atom], places, widths);
                     if !levels.is_empty() {
@@ -415,7 +421,7 @@ impl WithSimd for Pass<'_> {
     }
 }
 
-/// Goes over all points once and tells their densities.
+/// Passes over all points once and computes their densities.
 struct Telling<'a>(Looked<'a>, &'a mut Told);
 
 impl WithSimd for Telling<'_> {

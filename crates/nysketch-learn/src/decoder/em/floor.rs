@@ -1,37 +1,37 @@
-//! The least variance of a component.
+//! The minimum variance of a component.
 
 use crate::covariance::{Covariance, SymmetricMatrix};
 use nysketch_core::numeric::linalg::{Matrix, symmetric_eigen};
 
-/// What the variance of a component keeps at least: in each column, and for matrices in every direction, where each
-/// column is measured by its own least variance.
+/// The minimum variance of a component: in each column and, for matrices, in every direction, with
+/// each column measured in units of its own minimum variance.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Floor(Vec<f64>);
 
 impl Floor {
-    /// One positive variance for each column.
+    /// Creates a floor from one positive variance per column.
     pub fn new(variances: Vec<f64>) -> Self {
         debug_assert!(variances.iter().all(|v| *v > 0.0));
         Floor(variances)
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn dims(&self) -> usize {
         self.0.len()
     }
 
-    /// The least variance of each column.
+    /// Returns the minimum variance of each column.
     pub fn variances(&self) -> &[f64] {
         &self.0
     }
 
-    /// The least variance of a component that has the same in all columns.
+    /// Returns the minimum variance of a component that has the same variance in all columns.
     pub fn spherical(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
 
-    /// Lifts a covariance to the floor: eigenvalues of `D^{-½} Γ D^{-½}` below 1 become 1, where D holds the least
-    /// variances.
+    /// Raises a covariance to the floor: eigenvalues of `D^{-½} Γ D^{-½}` below 1 become 1, where D
+    /// is the diagonal matrix of minimum variances.
     pub fn lift(&self, covariance: &mut Covariance) {
         match covariance {
             Covariance::Diagonal(variances) => {
@@ -40,7 +40,8 @@ impl Floor {
             Covariance::Full(matrix) => {
                 let root: Vec<f64> = self.0.iter().map(|v| v.sqrt()).collect();
                 let scaled = |i: usize, j: usize| matrix.get(i, j) / (root[i] * root[j]);
-                // Positive definite after one is taken away: no eigenvalue is below one.
+                // If the matrix is positive definite after subtracting the identity, no eigenvalue
+                // is below one.
                 let less = |i: usize, j: usize| scaled(i, j) - f64::from(u8::from(i == j));
                 if Covariance::Full(SymmetricMatrix::from_fn(self.dims(), less))
                     .cholesky()
@@ -57,7 +58,8 @@ impl Floor {
                         };
                         (0..d).map(term).sum::<f64>() * root[i] * root[j]
                     }),
-                    // Numbers so far apart that nothing can be said of directions.
+                    // The entries have such different magnitudes that the directions cannot be
+                    // computed.
                     Err(_) => SymmetricMatrix::from_fn(d, |i, j| match i == j {
                         true => matrix.get(i, i).max(self.0[i]),
                         false => 0.0,
@@ -68,7 +70,7 @@ impl Floor {
         }
     }
 
-    /// Whether a covariance is at the floor in some column or direction.
+    /// Returns whether a covariance is at the floor in some column or direction.
     pub fn binds(&self, covariance: &Covariance) -> bool {
         let mut wider = covariance.clone();
         Floor(self.0.iter().map(|v| 1.01 * v).collect()).lift(&mut wider);
@@ -83,7 +85,7 @@ mod tests {
     #[test]
     fn no_direction_is_below_the_floor() {
         let floor = Floor::new(vec![0.01, 4.0]);
-        // Columns that are one: its second direction has no width.
+        // The columns are proportional: the second direction has no width.
         let mut flat = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| {
             [[1.0, 20.0], [20.0, 400.0]][i][j]
         }));

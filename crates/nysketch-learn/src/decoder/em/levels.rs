@@ -1,30 +1,31 @@
-//! Categories in EM: a component has a share of each level, a multinomial beside its Gaussian.
+//! Categories in EM: a component has a multinomial distribution over the levels of each category,
+//! in addition to its Gaussian.
 //!
 //! ```text
 //! log p(row) = log α + log N(x; μ, Γ) + Σ_j log θ_j(level of category j)
 //! ```
 //!
-//! Shares are those of the points a component is responsible for and of one point more, which is like all of
-//! them together: so none is zero where a level occurs at all.
+//! The shares θ are those of the points for which a component is responsible, plus one pseudo-point
+//! with the shares of all points. No share is therefore zero if the level occurs at all.
 
-/// The least that a share of all points counts as.
+/// Minimum share of a level among all points.
 const LEAST: f64 = 1e-9;
 
-/// Levels of the categories of some points.
+/// The levels of the categories of some points.
 #[derive(Debug, Clone, Default)]
 pub struct Levels {
-    /// How many levels each category has.
+    /// Number of levels of each category.
     lens: Vec<usize>,
-    /// The level of each point in each category, counted through all of them.
+    /// The level of each point in each category, as an index into the levels of all categories.
     at: Vec<u32>,
-    /// Shares among all points.
+    /// Shares of the levels among all points.
     overall: Vec<f64>,
-    /// What one point counts.
+    /// Weight of the pseudo-point.
     one: f64,
 }
 
 impl Levels {
-    /// `codes` of points with these weights, `points × categories`.
+    /// Creates the levels from the `codes` of points with these weights, `points × categories`.
     pub fn new(lens: &[usize], codes: &[u32], weights: &[f64]) -> Self {
         let mut starts = vec![0];
         lens.iter().for_each(|len| starts.push(starts[starts.len() - 1] + *len as u32));
@@ -39,39 +40,39 @@ impl Levels {
         levels
     }
 
-    /// Those of the same points in another order.
+    /// Returns the levels of the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
         let at = order.iter().flat_map(|i| self.of(*i)).copied().collect();
         Levels { at, ..self.clone() }
     }
 
-    /// Whether there are no categories.
+    /// Returns whether there are no categories.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()
     }
 
-    /// Levels of all categories.
+    /// Returns the total number of levels of all categories.
     pub fn total(&self) -> usize {
         self.lens.iter().sum()
     }
 
-    /// The levels of a point.
+    /// Returns the levels of point `i`.
     fn of(&self, i: usize) -> &[u32] {
         &self.at[i * self.lens.len()..(i + 1) * self.lens.len()]
     }
 
-    /// `log θ` of each level.
+    /// Returns `log θ` of each level.
     pub fn logs(&self, shares: &[f64]) -> Vec<f64> {
         shares.iter().map(|share| share.max(f64::MIN_POSITIVE).ln()).collect()
     }
 
-    /// What the levels of a point add to its log density.
+    /// Returns the contribution of the levels of point `i` to its log density.
     #[inline]
     pub fn log(&self, logs: &[f64], i: usize) -> f64 {
         self.of(i).iter().map(|level| logs[*level as usize]).sum()
     }
 
-    /// Counts a point of this weight.
+    /// Adds the levels of point `i` with this weight.
     #[inline]
     pub fn add(&self, sums: &mut [f64], i: usize, weight: f64) {
         for level in self.of(i) {
@@ -79,13 +80,13 @@ impl Levels {
         }
     }
 
-    /// Shares of the points that were counted, and of one point more.
+    /// Returns the shares of the points that were added, plus the pseudo-point.
     pub fn shares(&self, sums: &[f64]) -> Vec<f64> {
         let sums = sums.iter().zip(&self.overall);
         self.each_to_one(sums.map(|(sum, overall)| sum + self.one * overall))
     }
 
-    /// Numbers that add up to one in each category.
+    /// Normalises the numbers of each category to sum one.
     fn each_to_one(&self, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
         let mut shares: Vec<f64> = numbers.collect();
         let mut rest = &mut shares[..];
@@ -109,7 +110,8 @@ mod tests {
         let mut sums = vec![0.0; levels.total()];
         (1..4).for_each(|i| levels.add(&mut sums, i, 1.0));
         let shares = levels.shares(&sums);
-        // One point like all of them: a quarter has the first level, three quarters the second.
+        // The pseudo-point has the shares of all points: a quarter at the first level, three
+        // quarters at the second.
         assert!((shares[0] - 0.25 / 4.0).abs() < 1e-8 && (shares[1] - 3.75 / 4.0).abs() < 1e-8);
         assert!((shares[2..].iter().sum::<f64>() - 1.0).abs() < 1e-12 && shares[3] > 0.0);
         let logs = levels.logs(&shares);

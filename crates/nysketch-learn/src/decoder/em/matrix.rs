@@ -1,8 +1,9 @@
-//! A step of EM with matrices as covariances.
+//! A step of EM with full covariance matrices.
 //!
-//! With `W_c` the whitening factor of an atom, its log-densities at a block of points come from one product `W_c X`, less
-//! `W_c μ_c`; what it is responsible for, from one product `Y Yᵀ`, where the columns of Y are the points that it has a
-//! share in, less μ, times the root of that share.
+//! With `W_c` the whitening factor of an atom, its log densities at a block of points follow from
+//! one product `W_c X`, minus `W_c μ_c`. The second moments for which it is responsible follow from
+//! one product `Y Yᵀ`, where the columns of Y are the points in which it has a share, minus μ,
+//! times the square root of that share.
 
 use super::levels::Levels;
 use super::near::{MANY, Near, REACH};
@@ -13,17 +14,19 @@ use nysketch_core::kernel::exp2::exp2_product;
 use nysketch_core::numeric::linalg::{add_gram, product};
 use nysketch_core::numeric::simd::{Instructions, Work};
 
-/// Points of a block, and where there are many atoms, so that few of them are within reach.
+/// Number of points in a block. If there are many atoms, small blocks ensure that few atoms are
+/// within range.
 const BLOCK: usize = 256;
 const SMALL_BLOCK: usize = 64;
-/// Shares below this part of a point's weight are left out.
+/// Shares of a point below this value are skipped.
 const NEGLIGIBLE: f64 = 1e-12;
-/// Log-densities further below the largest count as this far, in nats: the exponentials end at 2⁻¹²⁶.
+/// Log densities further below the largest are clipped to this difference, in nats: the
+/// exponentials end at 2⁻¹²⁶.
 const LOWEST: f32 = -80.0;
-/// Sums that run side by side.
+/// Number of partial sums.
 const LANES: usize = 8;
 
-/// Points laid out for matrices: row-major, which is one point a column.
+/// Points laid out for matrices: row-major, which is one point per column.
 #[derive(Debug)]
 pub struct Matrices {
     dims: usize,
@@ -31,7 +34,7 @@ pub struct Matrices {
     places: Vec<f64>,
 }
 
-/// What log-densities of an atom are computed from.
+/// Precomputed terms of the log density of an atom.
 struct Density {
     /// W, column by column.
     whitening: Vec<f64>,
@@ -44,7 +47,7 @@ struct Density {
 }
 
 impl Density {
-    /// `None` where the atom has none.
+    /// Returns `None` if the covariance of the atom is not positive definite.
     fn new(atom: &Atom, levels: &Levels) -> Option<Self> {
         let factor = atom.covariance.cholesky()?;
         let d = atom.mean.len();
@@ -64,7 +67,7 @@ impl Matrices {
         Matrices { dims, weights: weights.to_vec(), places: places.to_vec() }
     }
 
-    /// The same points in another order.
+    /// Returns the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
         let place = |i: &usize| &self.places[i * self.dims..(i + 1) * self.dims];
         Matrices {
@@ -74,7 +77,8 @@ impl Matrices {
         }
     }
 
-    /// What each atom is responsible for; of atoms near each block where these are given.
+    /// Returns the sums for which each atom is responsible. If `near` is given, each block
+    /// evaluates only the listed atoms.
     pub fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
         let (d, looked) = (self.dims, Looked::new(self, atoms, levels, near));
         let mut passed = Passed::nothing(0, d, 0);
@@ -99,7 +103,7 @@ impl Matrices {
         passed
     }
 
-    /// The log-density of each point, and the entropy of its responsibilities.
+    /// Returns the log density of each point and the entropy of its responsibilities.
     pub fn told(&self, atoms: &[Atom], levels: &Levels) -> Told {
         let mut told = Told::default();
         let looked = Looked::new(self, atoms, levels, None);
@@ -111,30 +115,30 @@ impl Matrices {
     }
 }
 
-/// Points as atoms see them, a block at a time.
+/// Points, atoms and lists of one pass, evaluated block by block.
 struct Looked<'a> {
     points: &'a Matrices,
     levels: &'a Levels,
     near: Option<&'a Near>,
-    /// `None` where an atom has no density.
+    /// `None` for an atom without a density.
     densities: Vec<Option<Density>>,
-    /// All atoms that have one.
+    /// The indices of all atoms that have a density.
     all: Vec<u32>,
-    /// Points of a block.
+    /// Number of points in a block.
     size: usize,
 }
 
-/// A block of points.
+/// Intermediate results for one block of points.
 struct Block {
-    /// How many.
+    /// Number of points.
     len: usize,
-    /// `[atom][point]`: log-densities, then shares of the largest.
+    /// `[atom][point]`: log densities, then densities relative to the largest.
     logs: Vec<f64>,
-    /// Which atoms are within reach, by their place in the list of atoms.
+    /// The atoms within range, as indices into the list of atoms.
     kept: Vec<usize>,
-    /// The largest log-density.
+    /// The largest log density.
     most: Vec<f64>,
-    /// Σ e of the shares e, and `Σ e log e`.
+    /// Σ e of the relative densities e, and `Σ e log e`.
     total: Vec<f64>,
     spread: Vec<f64>,
     /// The points whitened by an atom.
@@ -172,12 +176,12 @@ impl<'a> Looked<'a> {
         self.points.weights.len().div_ceil(self.size)
     }
 
-    /// The atoms that a block looks at.
+    /// Returns the atoms that a block evaluates.
     fn atoms(&self, b: usize) -> &[u32] {
         self.near.map_or(&self.all, |near| near.of(b))
     }
 
-    /// The points of a block.
+    /// Returns the range of points of a block.
     fn span(&self, b: usize) -> std::ops::Range<usize> {
         b * self.size..((b + 1) * self.size).min(self.points.weights.len())
     }
@@ -187,7 +191,7 @@ impl<'a> Looked<'a> {
         &self.points.places[span.start * d..span.end * d]
     }
 
-    /// Shares of the atoms at a block's points.
+    /// Computes the relative densities of the atoms at the points of a block.
     #[inline(always)]
     fn share(&self, b: usize, block: &mut Block) {
         let (d, places, size) = (self.points.dims, self.places(b), self.size);
@@ -196,7 +200,7 @@ impl<'a> Looked<'a> {
         block.most.fill(f64::NEG_INFINITY);
         block.kept.clear();
         for (logs, atom) in block.logs.chunks_exact_mut(size).zip(atoms) {
-            // An atom may have lost its density since it was listed.
+            // An atom may have lost its density since the list was made.
             let Some(density) = &self.densities[*atom as usize] else {
                 logs.fill(f64::NEG_INFINITY);
                 continue;
@@ -219,7 +223,7 @@ impl<'a> Looked<'a> {
             }
         }
         if block.kept.is_empty() {
-            // Points without any density.
+            // No atom has a density at these points.
             block.kept.extend(0..atoms.len());
         }
         block.total.fill(0.0);
@@ -236,7 +240,7 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// What is added up over the points for an atom.
+/// The sums of an atom over the points.
 struct Sums {
     mass: f64,
     first: Vec<f64>,
@@ -245,7 +249,7 @@ struct Sums {
     levels: Vec<f64>,
 }
 
-/// Goes over all points once and adds up what atoms are responsible for.
+/// Passes over all points once and adds up the sums of each atom.
 struct Pass<'a> {
     looked: Looked<'a>,
     atoms: &'a [Atom],
@@ -268,7 +272,7 @@ impl Work for Pass<'_> {
             }
             if looked.all.len() >= MANY {
                 let best = |i: usize| {
-                    // The best has the share 1 of itself.
+                    // The best atom has the relative density 1.
                     let at = block.kept.iter().find(|at| block.logs[*at * size + i] == 1.0);
                     listed[*at.unwrap_or(&0)]
                 };
@@ -307,7 +311,7 @@ impl Work for Pass<'_> {
     }
 }
 
-/// Goes over all points once and tells their densities.
+/// Passes over all points once and computes their densities.
 struct Telling<'a>(Looked<'a>, &'a mut Told);
 
 impl Work for Telling<'_> {
@@ -324,7 +328,7 @@ impl Work for Telling<'_> {
     }
 }
 
-/// `‖a − b‖²`, as sums that run side by side.
+/// Returns `‖a − b‖²`, computed with parallel partial sums.
 #[inline(always)]
 fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());

@@ -1,9 +1,10 @@
 //! EM for Gaussian mixtures on weighted points.
 //!
-//! A step goes over the points once: from the responsibilities under the atoms come masses, means and covariances
-//! of the next atoms. `diagonal` does that for covariances along the columns, `matrix` for matrices, `tied` for one matrix;
-//! where there are many atoms, only those `near` some points are looked at. `steps` makes of it what the kind of covariance
-//! and the least variance, `floor`, ask for.
+//! A step passes over the points once. It computes the responsibilities under the current atoms and
+//! sums the weights, means and covariances of the next atoms. `diagonal` does so for diagonal
+//! covariances, `matrix` for full matrices, and `tied` for one shared matrix. If there are many
+//! atoms, only those `near` some point of a block are evaluated. `steps` then applies the kind of
+//! covariance and the minimum variance, `floor`.
 
 mod diagonal;
 mod floor;

@@ -1,23 +1,25 @@
-//! Which atoms matter to which points.
+//! Lists of the atoms that matter to each block of points.
 //!
-//! In a mixture of many components nearly all of them are out of reach of a point: their density there is less
-//! than e⁻²⁰ of the largest. So points are put in order by their best atom, which makes neighbours of a block;
-//! a step that looks at all atoms lists those within reach of some point of each block; and the steps after it
-//! look at the lists alone. Such a step is one of EM on a lower bound of the likelihood (Neal and Hinton,
-//! 1998), which grows like the likelihood itself. Lists are renewed after 4 steps, then 8, 16 and so on, since atoms move less
-//! and less, and before EM ends, so that what is told in the end is told by all atoms.
+//! In a mixture of many components, nearly all components are out of range of a given point: their
+//! density there is less than e⁻²⁰ of the largest. Points are therefore sorted by their best atom,
+//! so that the points of a block are neighbours. A step that evaluates all atoms lists the atoms
+//! within range of some point of each block, and the following steps evaluate only the listed ones.
+//! Such a step is a step of EM on a lower bound of the likelihood (Neal and Hinton, 1998), which
+//! increases like the likelihood itself. Lists are renewed after 4 steps, then after 8, 16 and so
+//! on, since atoms move less and less. They are also renewed before EM ends, so that the result is
+//! based on all atoms.
 
-/// Components from which on points look only at those within reach.
+/// Minimum number of components for which only the atoms within range are evaluated.
 pub const MANY: usize = 32;
-/// Atoms whose log-density is so far below the largest, in nats, are out of reach. A thousand of them would be 2e-6
-/// of a point.
+/// Atoms whose log density is this far below the largest, in nats, are out of range. A thousand
+/// such atoms together would have a responsibility of 2e-6.
 pub const REACH: f64 = 20.0;
-/// Lists of this part of all atoms are short.
+/// Lists are short if their mean length is at most this fraction (1/`SHORT`) of all atoms.
 const SHORT: usize = 4;
-/// Steps with the first lists.
+/// Number of steps that use the first lists.
 const FIRST: usize = 4;
 
-/// The atoms within reach of each block of points.
+/// The atoms within range of each block of points.
 #[derive(Debug, Default)]
 pub struct Near {
     ends: Vec<usize>,
@@ -31,24 +33,26 @@ impl Near {
         self.ends.push(self.atoms.len());
     }
 
-    /// Whether there are lists, and so short ones, of so many atoms, that the points are in a good order already.
+    /// Returns whether there are lists and they are so short, given the number of atoms, that the
+    /// points are already well sorted.
     pub fn are_short(&self, atoms: usize) -> bool {
         !self.ends.is_empty() && self.atoms.len() * SHORT <= self.ends.len() * atoms
     }
 
-    /// The list of a block.
+    /// Returns the list of a block.
     pub fn of(&self, block: usize) -> &[u32] {
         let start = if block == 0 { 0 } else { self.ends[block - 1] };
         &self.atoms[start..self.ends[block]]
     }
 }
 
-/// Which atoms each step of a run looks at.
+/// Determines which atoms each step of a run evaluates.
 #[derive(Debug)]
 pub struct Schedule {
-    /// Lists, once there are any.
+    /// The current lists, if any.
     near: Option<Near>,
-    /// Steps that they still serve, and how many the next will.
+    /// Number of steps for which the current lists remain valid, and for which the next ones will
+    /// be.
     left: usize,
     next: usize,
 }
@@ -58,29 +62,29 @@ impl Schedule {
         Schedule { near: None, left: 0, next: FIRST }
     }
 
-    /// The lists for the next step; `None` where it looks at all atoms.
+    /// Returns the lists for the next step; `None` if it evaluates all atoms.
     pub fn lists(&self) -> Option<&Near> {
         self.near.as_ref().filter(|_| self.left > 0)
     }
 
-    /// Takes note of a step with the lists.
+    /// Records a step that used the lists.
     pub fn served(&mut self) {
         self.left -= 1;
     }
 
-    /// New lists.
+    /// Replaces the lists.
     pub fn renew(&mut self, near: Near) {
         (self.near, self.left) = (Some(near), self.next);
         self.next *= 2;
     }
 
-    /// The next step looks at all atoms.
+    /// Makes the next step evaluate all atoms.
     pub fn doubt(&mut self) {
         self.left = 0;
     }
 }
 
-/// The points in the order of their best atoms.
+/// Returns the indices of the points, sorted by their best atoms.
 pub fn by_best(best: &[u32]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..best.len()).collect();
     order.sort_by_key(|i| best[*i]);

@@ -1,32 +1,33 @@
-//! What going over all points once finds.
+//! The results of one pass over all points.
 
 use super::near::Near;
 use crate::covariance::Covariance;
 
-/// What an atom is responsible for, around its mean before, so that no digits are lost: Σ w, Σ w (x − μ), and
-/// Σ w (x − μ)(x − μ)ᵀ or its diagonal.
+/// The moments of the points for which an atom is responsible, around its previous mean to avoid
+/// cancellation: Σ w, Σ w (x − μ), and Σ w (x − μ)(x − μ)ᵀ or its diagonal.
 #[derive(Debug, Clone)]
 pub struct Moments {
     pub mass: f64,
     pub first: Vec<f64>,
     pub second: Covariance,
-    /// Σ w of each level; empty where there are none.
+    /// Σ w of each level; empty without categories.
     pub levels: Vec<f64>,
 }
 
-/// What a step of EM adds up.
+/// The sums of one step of EM.
 #[derive(Debug)]
 pub struct Passed {
     /// Sum of the log-likelihoods.
     pub likelihood: f64,
-    /// Of each atom.
+    /// The moments of each atom.
     pub moments: Vec<Moments>,
-    /// The best atom of each point, and the atoms within reach of each block of points; empty where there are few atoms.
+    /// The best atom of each point, and the atoms within range of each block of points; empty if
+    /// there are few atoms.
     pub best: Vec<u32>,
     pub near: Near,
 }
 
-/// What a mixture says of every point.
+/// The log density and the entropy of every point under a mixture.
 #[derive(Debug, Default)]
 pub struct Told {
     /// `log Σ_c α_c N(x; μ_c, Γ_c)`.
@@ -36,7 +37,7 @@ pub struct Told {
 }
 
 impl Passed {
-    /// Where no atom has a density.
+    /// Returns the result if no atom has a density.
     pub fn nothing(atoms: usize, dims: usize, levels: usize) -> Self {
         let second = Covariance::Diagonal(vec![0.0; dims]);
         let none = Moments { mass: 0.0, first: vec![0.0; dims], second, levels: vec![0.0; levels] };
@@ -50,13 +51,13 @@ impl Passed {
 }
 
 impl Told {
-    /// Of so many points that no atom has a density at.
+    /// Returns the result for points at which no atom has a density.
     pub fn nothing(points: usize) -> Self {
         Told { log_density: vec![f64::NEG_INFINITY; points], entropy: vec![0.0; points] }
     }
 
-    /// A point whose largest log-density is `most`; `total` is Σ e and `spread` is Σ e log e over the shares e of
-    /// that.
+    /// Adds a point whose largest log density is `most`; `total` is Σ e and `spread` is Σ e log e
+    /// over the densities e relative to the largest.
     #[inline(always)]
     pub fn push(&mut self, most: f64, total: f64, spread: f64) {
         self.log_density.push(most + total.ln());

@@ -1,4 +1,4 @@
-//! Steps of EM, and what the kind of covariance and the least variance ask of them.
+//! Steps of EM, with the constraints of the kind of covariance and the minimum variance.
 
 use super::diagonal::Diagonal;
 use super::floor::Floor;
@@ -11,46 +11,47 @@ use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
 use nysketch_core::numeric::simd::Instructions;
 
-/// EM ends where the mean log-likelihood grows by less than this, in nats, unless told otherwise.
+/// Default increase of the mean log-likelihood below which EM stops, in nats.
 pub const TOLERANCE: f64 = 1e-6;
 
-/// Points that are laid out at once to tell their densities.
+/// Number of points that are laid out at once to compute their densities.
 const TOLD: usize = 4096;
 
-/// When EM ends.
+/// The stopping rule of EM.
 #[derive(Debug, Clone, Copy)]
 pub struct Until {
-    /// Most steps.
+    /// Maximum number of steps.
     pub steps: usize,
-    /// Least growth of the mean log-likelihood in a step, in nats.
+    /// Minimum increase of the mean log-likelihood per step, in nats.
     pub tolerance: f64,
 }
 
 impl Until {
-    /// The same after fewer steps.
+    /// Returns the rule with at most `steps` steps.
     pub fn at_most(self, steps: usize) -> Self {
         Until { steps: steps.min(self.steps), ..self }
     }
 }
 
-/// How EM ended.
+/// The outcome of an EM run.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     /// Mean log-likelihood before the last step.
     pub likelihood: f64,
     pub steps: usize,
-    /// Whether the likelihood grew no more.
+    /// Whether the likelihood stopped increasing.
     pub converged: bool,
 }
 
-/// What is learned about covariances.
+/// Constraints on the covariances.
 #[derive(Debug, Clone, Copy)]
 pub struct Shaped<'a> {
     pub kind: CovarianceKind,
-    /// What variances keep at least.
+    /// Minimum variance.
     pub floor: &'a Floor,
-    /// Points, beside those it has, that a component counts of what all components are like together: diagonals of their
-    /// variances, full covariances of its own variances correlated as theirs; 0 where the points carry every covariance.
+    /// Number of pseudo-points that are added to a component. For diagonals they have the pooled
+    /// variances of all components; for full covariances they have the component's own variances
+    /// and the pooled correlations. 0 adds none.
     pub shrinkage: f64,
 }
 
@@ -59,11 +60,11 @@ pub struct Shaped<'a> {
 pub struct Em<'a> {
     shaped: Shaped<'a>,
     pub(super) points: Layout,
-    /// Of all points, where atoms share a covariance.
+    /// Moments of all points, if atoms share a covariance.
     total: Option<Total>,
     levels: Levels,
     mass: f64,
-    /// `(Σw)²/Σw²`: points of equal weight that would tell as much.
+    /// `(Σw)²/Σw²`: the number of points of equal weight with the same information.
     effective: f64,
 }
 
@@ -109,7 +110,8 @@ impl Layout {
 }
 
 impl<'a> Em<'a> {
-    /// Row-major points with their weights, and their variances where they have any, which matrices do not take.
+    /// Lays out row-major points with their weights, and their variances if they have any; matrices
+    /// ignore variances.
     pub fn new(weights: &[f64], places: &[f64], variances: &[f64], shaped: Shaped<'a>) -> Self {
         let (dims, kind) = (shaped.floor.dims(), shaped.kind);
         let points = Layout::new(kind, dims, weights, places, variances);
@@ -120,13 +122,13 @@ impl<'a> Em<'a> {
         Em { shaped, points, total, levels: Levels::default(), mass, effective }
     }
 
-    /// The same with categories.
+    /// Adds categories.
     #[must_use]
     pub fn with_levels(self, levels: Levels) -> Self {
         Em { levels, ..self }
     }
 
-    /// Steps until the likelihood stays, or as many as are allowed.
+    /// Runs steps until the likelihood converges or the maximum number of steps is done.
     pub fn run(&self, atoms: &mut [Atom], until: Until) -> Ended {
         let mut likelihood = f64::NEG_INFINITY;
         let (mut schedule, mut ordered) = (Schedule::new(), None::<(Layout, Levels)>);
@@ -145,7 +147,7 @@ impl<'a> Em<'a> {
             let near = std::mem::take(&mut passed.near);
             match all {
                 false => schedule.served(),
-                // Points in no order have long lists: first they are put in order.
+                // If the points are not sorted, the lists are long: sort the points first.
                 true if ordered.is_some() || near.are_short(atoms.len()) => schedule.renew(near),
                 true => {}
             }
@@ -163,13 +165,13 @@ impl<'a> Em<'a> {
         Ended { likelihood, steps: until.steps, converged: false }
     }
 
-    /// One step; returns the mean log-likelihood before it.
+    /// Runs one step and returns the mean log-likelihood before it.
     pub fn step(&self, atoms: &mut [Atom]) -> f64 {
         let passed = self.points.pass(atoms, &self.levels, None);
         self.update_all(atoms, passed)
     }
 
-    /// The atoms of what they are responsible for; returns the mean log-likelihood before.
+    /// Computes the next atoms from the sums and returns the mean log-likelihood before the step.
     fn update_all(&self, atoms: &mut [Atom], passed: Passed) -> f64 {
         for (atom, moments) in atoms.iter_mut().zip(passed.moments) {
             self.update(atom, moments);
@@ -178,7 +180,7 @@ impl<'a> Em<'a> {
         passed.likelihood / self.mass
     }
 
-    /// The atom of what it is responsible for.
+    /// Computes the next atom from its sums.
     fn update(&self, atom: &mut Atom, moments: Moments) {
         let mass = moments.mass;
         atom.weight = mass / self.mass;
@@ -201,7 +203,7 @@ impl<'a> Em<'a> {
         };
     }
 
-    /// Makes covariances of the kind asked for, above the floor.
+    /// Applies the kind of covariance and the floor.
     fn shape(&self, atoms: &mut [Atom]) {
         let floor = self.shaped.floor;
         match self.shaped.kind {
@@ -226,7 +228,7 @@ impl<'a> Em<'a> {
         atoms.iter_mut().for_each(|a| floor.lift(&mut a.covariance));
     }
 
-    /// Adds to the variances of each component as many points as are asked for of those of all together.
+    /// Adds the pseudo-points with the pooled variances to each component.
     fn shrink_variances(&self, atoms: &mut [Atom]) {
         if !(self.shaped.shrinkage > 0.0) {
             return;
@@ -244,8 +246,8 @@ impl<'a> Em<'a> {
         }
     }
 
-    /// Adds to each covariance as many points as are asked for, of its own variances and of the correlations that
-    /// all components have together.
+    /// Adds the pseudo-points with the component's own variances and the pooled correlations to
+    /// each component.
     fn shrink_correlations(&self, atoms: &mut [Atom]) {
         if !(self.shaped.shrinkage > 0.0) {
             return;
@@ -267,7 +269,8 @@ impl<'a> Em<'a> {
     }
 }
 
-/// What a mixture says of row-major points, some thousands of them at a time.
+/// Returns the log density and the entropy of row-major points under a mixture, computed for some
+/// thousands of points at a time.
 pub fn told(places: &[f64], levels: &Levels, atoms: &[Atom]) -> Told {
     let dims = atoms[0].mean.len();
     let kind = match atoms.iter().all(|a| matches!(a.covariance, Covariance::Diagonal(_))) {

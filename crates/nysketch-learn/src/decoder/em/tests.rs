@@ -1,4 +1,4 @@
-//! Steps of EM beside the step written down.
+//! Tests of EM steps against a direct implementation.
 
 use super::steps::Layout;
 use super::*;
@@ -10,7 +10,7 @@ use nysketch_core::numeric::simd::Instructions;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// A step of EM as it is written down, in doubles.
+/// Computes a step of EM directly from its definition, in double precision.
 fn plain_step(w: &[f64], x: &[f64], v: &[f64], atoms: &[Atom], full: bool) -> (Vec<Atom>, f64) {
     let d = atoms[0].mean.len();
     let mut likelihood = 0.0;
@@ -49,8 +49,8 @@ fn plain_step(w: &[f64], x: &[f64], v: &[f64], atoms: &[Atom], full: bool) -> (V
     ((0..atoms.len()).map(next).collect(), likelihood / w.iter().sum::<f64>())
 }
 
-/// With few points and many, with and without width, and with atoms so far apart that nothing of one
-/// shows at the points of another; diagonals and matrices.
+/// Compares steps with few and many points, with and without variance, with diagonals and matrices,
+/// and with atoms so far apart that one has no influence at the points of another.
 #[test]
 fn a_step_is_the_one_written_down() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
@@ -66,7 +66,7 @@ fn a_step_is_the_one_written_down() {
         (300, 5, 4, false, 30.0, true),
     ];
     for (n, d, k, wide, apart, full) in cases {
-        // Some points without weight among the others.
+        // Some of the points have weight zero.
         let w: Vec<f64> =
             (0..n).map(|i| if i % 7 == 3 { 0.0 } else { 0.1 + unit(&mut rng) }).collect();
         let mut atoms: Vec<Atom> = (0..k)
@@ -105,8 +105,8 @@ fn a_step_is_the_one_written_down() {
                 );
             }
         }
-        // Exponentials of diagonals are off by 2e-7 of the largest; places are within 5 of a mean that takes
-        // from them.
+        // Exponentials for diagonals have an error of 2e-7 relative to the largest; points are
+        // within 5 of the mean to which they contribute.
         assert!((found - likelihood).abs() < 1e-6, "{found} {likelihood}");
         for (a, b) in atoms.iter().zip(&expected) {
             assert!((a.weight - b.weight).abs() < 1e-6);
@@ -121,8 +121,8 @@ fn a_step_is_the_one_written_down() {
     }
 }
 
-/// Of one component each kind has what the covariance of all points says: the matrix, its diagonal, the mean of
-/// that. Tied covariances are pooled by weight.
+/// With one component, each kind is derived from the covariance of all points: the matrix, its
+/// diagonal, or the mean of the diagonal. Tied covariances are pooled by weight.
 #[test]
 fn every_kind_is_what_it_says() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -162,7 +162,7 @@ fn every_kind_is_what_it_says() {
         (two[0].mean[0], two[1].mean[0]) = (-1.0, 1.0);
         let ended = em.run(&mut two, Until { steps: 100, tolerance: 1e-6 });
         assert!(ended.likelihood.is_finite(), "{kind}");
-        // Exponentials of diagonals are off by 2e-7.
+        // Exponentials for diagonals have an error of 2e-7.
         assert!((two[0].weight + two[1].weight - 1.0).abs() < 1e-6, "{kind}: {two:?}");
         if kind == CovarianceKind::Tied {
             assert_eq!(two[0].covariance, two[1].covariance);
@@ -170,7 +170,8 @@ fn every_kind_is_what_it_says() {
     }
 }
 
-/// Points of clusters, so many that most are out of reach of one another, with starts near them.
+/// Returns points in 70 clusters, most of which are out of range of one another, with starts near
+/// them.
 fn many(kind: CovarianceKind, d: usize) -> (Vec<f64>, Vec<f64>, Vec<Atom>) {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     let k = 70;
@@ -188,7 +189,8 @@ fn many(kind: CovarianceKind, d: usize) -> (Vec<f64>, Vec<f64>, Vec<Atom>) {
     (w, x, places.iter().map(atom).collect())
 }
 
-/// A run that looks at components within reach beside steps that look at all of them.
+/// Compares a run that evaluates only the components within range with steps that evaluate all of
+/// them.
 #[test]
 fn what_is_out_of_reach_does_not_matter() {
     for kind in CovarianceKind::choices().map(|c| c.value) {
@@ -209,10 +211,11 @@ fn what_is_out_of_reach_does_not_matter() {
             }
             let never = Until { steps: 25, tolerance: f64::NEG_INFINITY };
             let ended = em.run(&mut near, never);
-            // What comes within reach before lists are renewed is late by some steps, of 1e-5 nats here.
+            // Components that come within range before the lists are renewed enter some steps late,
+            // with an effect of 1e-5 nats here.
             let off = (ended.likelihood - likelihood).abs();
             assert!(off < 5e-6 * likelihood.abs(), "{kind}: {ended:?} {likelihood}");
-            // 70 components of e⁻²⁰ are 1.5e-7 of a point, and exponentials are off by 2e-7.
+            // 70 components of e⁻²⁰ are 1.5e-7 of a point, and exponentials have an error of 2e-7.
             let (mut same, mut other) = (near.clone(), near.clone());
             let one = Until { steps: 2, tolerance: f64::NEG_INFINITY };
             let twice = [em.step(&mut same), em.step(&mut same)][1];
@@ -225,7 +228,7 @@ fn what_is_out_of_reach_does_not_matter() {
                     assert!((v - u).abs() < 1e-4 * u, "{kind}: {a:?} {b:?}");
                 }
             }
-            // All of them have the last word.
+            // The last step evaluates all components.
             let until = Until { steps: 500, tolerance: 1e-5 };
             let ended = em.run(&mut near, until);
             assert!(ended.converged, "{kind}: {ended:?}");
@@ -233,7 +236,8 @@ fn what_is_out_of_reach_does_not_matter() {
     }
 }
 
-/// Densities of points and entropies beside sums of exponentials, and a shared matrix beside the pooled one.
+/// Compares densities and entropies of points with direct sums of exponentials, and the shared
+/// matrix with the pooled one.
 #[test]
 fn densities_are_those_written_down() {
     for kind in CovarianceKind::choices().map(|c| c.value) {
@@ -259,14 +263,15 @@ fn densities_are_those_written_down() {
             let share = |a: &Atom| log(a).exp() / density;
             let entropy: f64 =
                 atoms.iter().map(share).filter(|r| *r > 0.0).map(|r| -r * r.ln()).sum();
-            // Exponentials are off by 2e-7 of the largest; what is out of reach may be 1.5e-7, with 20 nats each.
+            // Exponentials have an error of 2e-7 relative to the largest; components out of range
+            // add up to 1.5e-7, at 20 nats each.
             assert!((said.log_density[i] - density.ln()).abs() < 1e-6, "{kind}");
             assert!((said.entropy[i] - entropy).abs() < 1e-5, "{kind}");
         }
     }
 }
 
-/// Shrinkage keeps variances and brings correlations together.
+/// Shrinkage keeps variances and pools correlations.
 #[test]
 fn shrinkage_pools_correlations() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -293,7 +298,7 @@ fn shrinkage_pools_correlations() {
     }
 }
 
-/// An atom that no point comes to keeps its place, and a variance does not fall below the floor.
+/// An atom without points keeps its mean, and a variance does not fall below the floor.
 #[test]
 fn atoms_without_points_and_points_without_spread() {
     let floor = Floor::new(vec![0.25]);

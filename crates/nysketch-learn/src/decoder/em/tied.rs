@@ -1,7 +1,8 @@
-//! A step of EM with one matrix for all atoms.
+//! A step of EM with one covariance matrix shared by all atoms.
 //!
-//! Points that the matrix makes white are those of atoms of variance one, for which the step is that of diagonals. The
-//! matrix that follows is the covariance of all points, which stays, less that of the means:
+//! After whitening by the matrix, all atoms have variance one, and the step is that of diagonal
+//! covariances. The next matrix is the covariance of all points, which does not change, minus that
+//! of the means:
 //!
 //! ```text
 //! Γ = Cov(x) − Σ_c α_c (μ_c − x̄)(μ_c − x̄)ᵀ
@@ -16,7 +17,7 @@ use crate::covariance::{Covariance, Factor, SymmetricMatrix};
 use nysketch_core::numeric::linalg::{add_gram, product};
 use nysketch_core::numeric::simd::Instructions;
 
-/// Points whose covariance is added up at once.
+/// Number of points whose covariance is added up at once.
 const BLOCK: usize = 256;
 
 /// Points for atoms that share a matrix.
@@ -35,7 +36,7 @@ pub struct Total {
     covariance: SymmetricMatrix,
 }
 
-/// The covariance within all atoms together.
+/// Returns the average of the covariances of all atoms, weighted by their weights.
 pub fn pooled(atoms: &[Atom]) -> Covariance {
     let total: f64 = atoms.iter().map(|a| a.weight).sum();
     let entry = |i: usize, j: usize| {
@@ -64,7 +65,7 @@ impl Total {
         Total { mean, covariance }
     }
 
-    /// What is left of it within the atoms.
+    /// Returns the covariance within the atoms: that of all points minus that of the means.
     pub fn within(&self, atoms: &[Atom]) -> Covariance {
         let d = self.mean.len();
         let apart = |a: &Atom| {
@@ -84,7 +85,7 @@ impl Tied {
         Tied { dims, weights: weights.to_vec(), places: places.to_vec() }
     }
 
-    /// The same points in another order.
+    /// Returns the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
         let place = |i: &usize| &self.places[i * self.dims..(i + 1) * self.dims];
         Tied {
@@ -94,7 +95,8 @@ impl Tied {
         }
     }
 
-    /// What each atom is responsible for, but for its second moments; of atoms near each block where these are given.
+    /// Returns the sums for which each atom is responsible, without second moments. If `near` is
+    /// given, each block evaluates only the listed atoms.
     pub fn pass(&self, atoms: &[Atom], levels: &Levels, near: Option<&Near>) -> Passed {
         let Some(factor) = pooled(atoms).cholesky() else {
             return Passed::nothing(atoms.len(), self.dims, levels.total());
@@ -108,7 +110,7 @@ impl Tied {
         passed
     }
 
-    /// The log-density of each point, and the entropy of its responsibilities.
+    /// Returns the log density of each point and the entropy of its responsibilities.
     pub fn told(&self, atoms: &[Atom], levels: &Levels) -> Told {
         let Some(factor) = atoms[0].covariance.cholesky() else {
             return Told::nothing(self.weights.len());
@@ -119,7 +121,7 @@ impl Tied {
         told
     }
 
-    /// Points and atoms that the matrix makes white.
+    /// Returns the points and the atoms, whitened by the matrix.
     fn whitened(&self, atoms: &[Atom], factor: &Factor) -> (Diagonal, Vec<Atom>) {
         let d = self.dims;
         let (mut whitening, mut white) = (vec![0.0; d * d], vec![0.0; self.places.len()]);
