@@ -9,6 +9,7 @@ mod gpu;
 mod instructions;
 mod licences;
 mod package;
+mod prose;
 mod python;
 mod shell;
 mod workflows;
@@ -23,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   check             the quick ones: format, folder imports, clippy, unit tests
 
   folders           which folder of a crate imports which
+  prose             words, links and spelling of docs and comments
   workflows         actionlint on .github/workflows
   licences          licences of the dependencies
   package           whether the crates can be published (--verify: build the packages)
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "test" => timed(test),
         "check" => timed(check),
         "folders" => folders::check(),
+        "prose" => prose::check(),
         "workflows" => workflows::check(),
         "licences" => licences::check(),
         "package" => package::check(option("--verify")),

@@ -74,11 +74,24 @@ fn version() -> Option<(u32, u32)> {
 }
 
 /// A virtual environment in the target folder, recreated when the list of packages changes.
-struct Environment {
+pub struct Environment {
     python: PathBuf,
 }
 
 impl Environment {
+    /// Returns the environment if an earlier run has made it.
+    pub fn existing() -> Option<Self> {
+        let folder = target().join("python");
+        folder.join("ready").exists().then(|| Environment { python: folder.join("bin/python") })
+    }
+
+    /// Returns a program that a package installed.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.python.with_file_name(name));
+        command.current_dir(root());
+        command
+    }
+
     fn new() -> Result<Self, String> {
         let folder = target().join("python");
         let list = root().join("python/tests/requirements.txt");

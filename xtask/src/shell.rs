@@ -42,6 +42,13 @@ pub fn output(name: &str, mut command: Command) -> Result<String, String> {
     }
 }
 
+/// Returns what git prints for these arguments.
+pub fn git(line: &str) -> Result<String, String> {
+    let mut command = Command::new("git");
+    command.args(line.split_whitespace()).current_dir(root());
+    output("git", command)
+}
+
 /// Returns whether a command runs and succeeds; its output is not shown.
 pub fn succeeds(mut command: Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
