@@ -10,18 +10,12 @@
 //! of `nysketch report` without a command line.
 
 mod args;
-mod columns;
 mod commands;
-mod describe;
 mod input;
 mod kind;
 mod losses;
-mod markup;
 mod output;
-mod page;
-mod plot;
 mod progress;
-pub mod report;
 mod writing;
 
 pub use progress::interrupt;

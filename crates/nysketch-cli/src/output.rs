@@ -5,21 +5,11 @@ use anyhow::Result;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub use nysketch::recipe::words::short;
-
-/// An error in the use of the command, not in the data.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Usage(pub String);
-
-/// Spells the parameters in a message of the library as options: `--scale standard`.
-pub fn in_options(message: &str) -> String {
-    nysketch::error::respell(message, |name, value| {
-        let dashes = if name.len() == 1 { "-" } else { "--" };
-        let value = value.map_or(String::new(), |v| format!(" {v}"));
-        format!("{dashes}{}{value}", name.replace('_', "-"))
-    })
-}
+pub use nysketch_report::Usage;
+pub use nysketch_report::words::numbers::{
+    count, list, percent, short, size, thousands, thousands_signed,
+};
+pub use nysketch_report::words::options::in_options;
 
 /// Returns whether the command was used incorrectly.
 pub fn is_usage(error: &anyhow::Error) -> bool {
@@ -108,58 +98,6 @@ fn escaped(text: &str, write: impl Fn(char) -> String) -> String {
     text.chars().map(|c| if steers(c) { write(c) } else { c.to_string() }).collect()
 }
 
-/// Formats a number with its noun: "1 row", "2 rows", "3 frequencies", "4 witnesses", "5 days".
-pub fn count(n: u64, what: &str) -> String {
-    let one = thousands(n);
-    // "days", but "frequencies".
-    let stem = what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']));
-    match (n, stem) {
-        (1, _) => format!("{one} {what}"),
-        (_, Some(stem)) => format!("{one} {stem}ies"),
-        (_, None) if what.ends_with('s') => format!("{one} {what}es"),
-        (_, None) => format!("{one} {what}s"),
-    }
-}
-
-/// Formats `12345678` as `12,345,678`.
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// Rounds to the nearest whole number and adds separators.
-pub fn thousands_signed(x: f64) -> String {
-    let sign = if x < -0.5 { "-" } else { "" };
-    format!("{sign}{}", thousands(x.abs().round() as u64))
-}
-
-/// Formats a size in bytes.
-pub fn size(bytes: usize) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}
-
-/// Formats a share: "61.3 %", "0.42 %".
-pub fn percent(share: f64) -> String {
-    let digits = if share < 0.01 { 2 } else { 1 };
-    format!("{:.digits$} %", 100.0 * share)
-}
-
-/// Formats several numbers.
-pub fn list(values: &[f64]) -> String {
-    values.iter().map(|v| short(*v)).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,17 +106,5 @@ mod tests {
     fn nothing_steers_the_terminal() {
         assert_eq!(printable("a\u{1b}[31m\u{7}b\nc\u{9b}d"), "a\\u{1b}[31m\\u{7}b\\u{a}c\\u{9b}d");
         assert_eq!(printable("évident 温度 ✓"), "évident 温度 ✓");
-    }
-
-    #[test]
-    fn numbers_for_people() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(count(2, "day"), "2 days");
-        assert_eq!(count(3, "frequency"), "3 frequencies");
-        assert_eq!(thousands(12_345_678), "12,345,678");
-        assert_eq!(short(0.0), "0");
-        assert_eq!(short(12.5), "12.5");
-        assert_eq!(short(123_456.0), "123456");
-        assert_eq!(short(1.23456e-9), "1.235e-9");
     }
 }

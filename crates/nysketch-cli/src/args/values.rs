@@ -67,7 +67,7 @@ pub fn choices<T: Named>() -> impl TypedValueParser<Value = T> {
 }
 
 pub fn picture() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(crate::plot::path)
+    PathBufValueParser::new().try_map(nysketch_report::plot::path)
 }
 
 pub fn landmark_count(text: &str) -> Result<LandmarkCount, String> {

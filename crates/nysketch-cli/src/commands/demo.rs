@@ -3,9 +3,7 @@
 use crate::args::{Common, Demo};
 use crate::kind::Kind;
 use crate::output::{name, result, size, thousands};
-use crate::plot;
 use crate::progress::Bar;
-use crate::report::{ReportRequest, page};
 use crate::writing::{check_output, go_on, keep_bytes};
 use anyhow::{Result, ensure};
 use nysketch::decoder::cells::Cells;
@@ -17,6 +15,8 @@ use nysketch::{
     Sketch, SketchParams, Table, Task, fit, make_plan,
 };
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
+use nysketch_report::plot;
+use nysketch_report::sections::{ReportRequest, page};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;

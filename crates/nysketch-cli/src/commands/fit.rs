@@ -3,14 +3,8 @@
 use super::files::read_sums;
 use super::witnesses;
 use crate::args::{Common, FitArgs};
-use crate::describe::{
-    clusters_json, digits, doubts, estimated, interval, mixture_json, notes, risk_name, suggestion,
-    summary, table,
-};
 use crate::kind::Kind;
 use crate::output::{Usage, extended, name, note, result, short, thousands_signed, warn};
-use crate::plot;
-use crate::report::map;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::decoder::{Curve, CurvePoint};
@@ -18,6 +12,12 @@ use nysketch::model::Shape;
 use nysketch::{
     Context as Decoding, CrossValidation, FitParams, KnownCovariance, Model, Plan, Sketch, Status,
     Task,
+};
+use nysketch_report::plot;
+use nysketch_report::sections::map;
+use nysketch_report::words::describe::{
+    clusters_json, digits, doubts, estimated, interval, mixture_json, notes, risk_name, suggestion,
+    summary, table,
 };
 use nysketch_tables::{Columns, Dataset, Header, ReadOptions};
 use serde_json::{Value, json};

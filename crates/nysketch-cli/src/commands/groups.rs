@@ -2,8 +2,6 @@
 
 use super::witnesses::Plans;
 use crate::args::{Common, SketchArgs};
-use crate::columns;
-use crate::describe::{measured_at, raw_rows};
 use crate::losses::Lost;
 use crate::output::{Usage, count, name, note, result, size, thousands};
 use crate::progress::Bar;
@@ -11,6 +9,8 @@ use crate::writing::go_on;
 use anyhow::{Context, Result, anyhow, bail};
 use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{Error, GroupParams, Groups, SketchParams, file};
+use nysketch_report::words::columns;
+use nysketch_report::words::describe::{measured_at, raw_rows};
 use nysketch_tables::{Dataset, natural_order};
 use serde_json::json;
 use std::path::Path;

@@ -5,11 +5,6 @@ use super::parties::in_groups;
 use super::witnesses::plan_beside;
 use super::{private_plan, privatize};
 use crate::args::{Common, InputArgs, Inspect};
-use crate::columns;
-use crate::describe::{
-    clusters_json, doubts, estimated, folds_text, measured_at, mixture_json, notes, one_line,
-    protected, raw_rows, summary, table,
-};
 use crate::input;
 use crate::kind::Kind;
 use crate::output::{
@@ -22,6 +17,11 @@ use nysketch::format::File;
 use nysketch::inspect::{InspectParams, Inspection, RawRows, inspect};
 use nysketch::theory::{Basis, Theory, TheoryParams};
 use nysketch::{Contained, Plan, Recipe, Sketch};
+use nysketch_report::words::columns;
+use nysketch_report::words::describe::{
+    clusters_json, doubts, estimated, folds_text, measured_at, mixture_json, notes, one_line,
+    protected, raw_rows, summary, table,
+};
 use nysketch_tables::{Columns, Dataset, Extras, ReadOptions};
 use serde_json::json;
 use std::path::Path;

@@ -3,7 +3,6 @@
 use super::files::{read_masked, read_sketch, sketch_files};
 use super::parties::read_parties;
 use crate::args::{Common, Merge, Subtract};
-use crate::describe::amount;
 use crate::kind::Kind;
 use crate::output::{Usage, count, extended, name, note, result, size};
 use crate::writing::{check_output, write_bytes};
@@ -11,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use nysketch::masking::{Unmasked, Unmasking};
 use nysketch::privacy::Release;
 use nysketch::{Sketch, Sum};
+use nysketch_report::words::describe::amount;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! `nysketch plan`: makes the specification of the measurement.
 
 use crate::args::{ColumnArgs, Common, DateArg, InputArgs, MissingArg, PlanArgs, PlanOptions};
-use crate::columns;
-use crate::describe::{measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -12,11 +10,14 @@ use crate::output::{
 use crate::progress::Bar;
 use crate::writing::{check_output, write_bytes};
 use anyhow::{Result, bail};
+use nysketch::columns::ColumnSummary;
 use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{
     Collect, DeviceChoice, Invalid, Missing, Plan, PlanParams, PlanReport, SampleRows, make_plan,
 };
-use nysketch_tables::{Columns, Dataset, Extras};
+use nysketch_report::words::columns;
+use nysketch_report::words::describe::{measured_at, raw_rows};
+use nysketch_tables::{ColumnRole, Columns, Dataset, Extras, Role};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     if let Some(output) = &args.output {
         write_bytes(output, &bytes)?;
     }
-    let roles = columns::with_types(&report.columns, &source);
+    let roles = with_types(&report.columns, &source);
     let summary = PlanSummary::new(&plan);
     let mut json = serde_json::to_value(&summary)?;
     json["file"] = args.output.as_deref().map_or(json!(null), name);
@@ -286,4 +287,23 @@ fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
         })?);
     }
     Ok(Some(values))
+}
+
+/// Returns the summaries of all columns of the table, in its order, with their types. Columns that
+/// were not read are included.
+fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary> {
+    let typed = |role: &ColumnRole| {
+        let known = found.iter().find(|c| c.column == role.name).cloned();
+        let why = match &role.role {
+            Role::LeftOut(why) => why,
+            _ => "not measured",
+        };
+        let mut column = known.unwrap_or_else(|| ColumnSummary::unused(&role.name, why));
+        column.holds = Some(role.holds.clone());
+        column
+    };
+    let mut columns: Vec<ColumnSummary> = table.roles().iter().map(typed).collect();
+    let others = found.iter().filter(|c| table.roles().iter().all(|role| role.name != c.column));
+    columns.extend(others.cloned());
+    columns
 }

@@ -3,7 +3,6 @@
 use super::files::read_model;
 use super::plan::{invalid, tell_input};
 use crate::args::{Common, DeviceArg, Predict};
-use crate::describe::digits;
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -17,6 +16,7 @@ use nysketch::predictor::{Column, Values};
 use nysketch::recipe::View;
 use nysketch::rows::Losses;
 use nysketch::{Block, Error, Invalid, Model, Predictor, file};
+use nysketch_report::words::describe::digits;
 use nysketch_tables::{Batch, Columns, Dataset, Extras, OutputFormat, TableWriter};
 use serde_json::json;
 use std::path::PathBuf;

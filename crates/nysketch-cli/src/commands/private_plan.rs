@@ -3,7 +3,6 @@
 use super::files::read_release;
 use super::plan::{params, tell_input};
 use crate::args::{Common, InputArgs, PlanArgs};
-use crate::describe::{measured_at, protected};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -14,6 +13,7 @@ use anyhow::{Context, Result};
 use nysketch::inspect::PlanSummary;
 use nysketch::privacy::Rho;
 use nysketch::{Invalid, People, Plan, PlanReport, PrivateParams, make_plan};
+use nysketch_report::words::describe::{measured_at, protected};
 use nysketch_tables::{Columns, Extras};
 use serde_json::json;
 use std::collections::BTreeMap;

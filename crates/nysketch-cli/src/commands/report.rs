@@ -5,10 +5,10 @@ use super::witnesses;
 use crate::args::{Common, ReportArgs};
 use crate::kind::Kind;
 use crate::output::{Usage, name, result, size};
-use crate::report::{ReportRequest, page};
 use crate::writing::{check_output, write_bytes};
 use anyhow::Result;
 use nysketch::{Model, Sketch};
+use nysketch_report::sections::{ReportRequest, page};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

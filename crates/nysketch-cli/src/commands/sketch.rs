@@ -6,8 +6,6 @@ use super::groups;
 use super::plan::{PlanRequest, invalid, plan_input, tell_input, with_missing};
 use super::witnesses::Plans;
 use crate::args::{Common, InputArgs, MissingArg, SketchArgs};
-use crate::columns;
-use crate::describe::{amount, folds_text, measured_at, raw_rows};
 use crate::input;
 use crate::kind::Kind;
 use crate::losses::Lost;
@@ -20,6 +18,8 @@ use nysketch::inspect::{FoldSummary, PlanSummary, RawRows};
 use nysketch::{
     EngineKind, Error, FoldBy, FoldRule, Plan, RowSet, Run, Sketch, SketchParams, Suitability,
 };
+use nysketch_report::words::columns;
+use nysketch_report::words::describe::{amount, folds_text, measured_at, raw_rows};
 use nysketch_tables::store::Local;
 use nysketch_tables::{Columns, Dataset, Extras, find};
 use serde_json::json;

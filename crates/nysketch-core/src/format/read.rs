@@ -48,7 +48,10 @@ impl<'a> Opened<'a> {
         match opened.metadata.kind.as_str() {
             found if found == expected => Ok(opened),
             "masked" => Err(FormatError::Masked.into()),
-            found => Err(FormatError::Kind { expected, found: found.into() }.into()),
+            found => {
+                let expected = if expected == "masked" { "masked sketch" } else { expected };
+                Err(FormatError::Kind { expected, found: found.into() }.into())
+            }
         }
     }
 

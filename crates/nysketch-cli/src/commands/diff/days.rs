@@ -5,12 +5,12 @@ use super::outcome::{Outcome, check_columns, check_outputs, paths};
 use super::thresholds::Thresholds;
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, sketch_files, stem};
-use crate::describe::one_line;
 use crate::output::{Usage, count, name, note, percent, result, short, thousands};
-use crate::plot::{self, DayPoint, DaysChart};
 use anyhow::{Context, Result};
 use nysketch::Sketch;
 use nysketch::drift::{Comparison, Days, LEAST_ROWS, Reason, Unusual, Watched};
+use nysketch_report::plot::{self, DayPoint, DaysChart};
+use nysketch_report::words::describe::one_line;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -5,13 +5,13 @@ use super::outcome::{Outcome, check_columns, check_outputs, note_draws, paths};
 use super::thresholds::Thresholds;
 use crate::args::{Common, Diff};
 use crate::commands::files::{read_sketch, stem};
-use crate::describe::{one_line, place};
 use crate::output::{Usage, count, in_options, name, note, result, short};
-use crate::plot::{self, DriftChart};
-use crate::report::{changed, effect, headline, point, q_text, share_lines};
 use anyhow::{Context, Result};
 use nysketch::drift::{Comparison, Drift};
 use nysketch::{Plan, Sketch, Sum};
+use nysketch_report::plot::{self, DriftChart};
+use nysketch_report::sections::{changed, effect, headline, point, q_text, share_lines};
+use nysketch_report::words::describe::{one_line, place};
 use serde_json::json;
 use std::path::Path;
 

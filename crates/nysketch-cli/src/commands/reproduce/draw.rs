@@ -2,7 +2,7 @@
 
 use super::curves::{Chart, Curve, Point, Style};
 use super::settings::Method;
-use crate::plot::{
+use nysketch_report::plot::{
     Anchor, Area, Axis, CLUSTERS, Chart as Plot, Colour, INK, Item, LINE_HEIGHT, Scene, Sign, TEXT,
     legend,
 };

@@ -10,8 +10,11 @@ pub type Point = (f64, f64);
 /// Horizontal alignment of a text with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
+    /// At the start of the text.
     Start,
+    /// In the middle of the text.
     Middle,
+    /// At the end of the text.
     End,
 }
 
@@ -39,15 +42,23 @@ pub enum Shape {
 /// A shape and its style. A page uses `class` and `data` to style and find shapes.
 #[derive(Debug, Clone)]
 pub struct Item {
+    /// What is drawn.
     pub shape: Shape,
+    /// Colour of the inside.
     pub fill: Option<Colour>,
+    /// Colour of the line.
     pub stroke: Option<Colour>,
+    /// Width of the line.
     pub width: f64,
+    /// Opacity, from 0 to 1.
     pub opacity: f64,
     /// Lengths of dashes and gaps.
     pub dash: Option<[f64; 2]>,
+    /// Classes of the element in SVG.
     pub class: String,
+    /// Data attributes of the element in SVG.
     pub data: Vec<(&'static str, String)>,
+    /// Text that appears under the pointer.
     pub title: Option<String>,
 }
 
@@ -66,28 +77,34 @@ impl Item {
         }
     }
 
+    /// Makes a line through points.
     pub fn line(points: impl IntoIterator<Item = Point>) -> Self {
         Item::new(Shape::Line(points.into_iter().collect()))
     }
 
+    /// Makes an area between points.
     pub fn area(points: impl IntoIterator<Item = Point>) -> Self {
         Item::new(Shape::Area(points.into_iter().collect()))
     }
 
+    /// Makes a rectangle from two corners.
     pub fn rectangle((left, top): Point, (right, bottom): Point) -> Self {
         Item::area([(left, top), (right, top), (right, bottom), (left, bottom)])
     }
 
+    /// Makes a mark of a cluster.
     pub fn mark(at: Point, radius: f64, sign: Sign) -> Self {
         Item::new(Shape::Mark { at, radius, sign })
     }
 
+    /// Makes a text.
     pub fn text(at: Point, text: impl Into<String>, size: f64) -> Self {
         let text = text.into();
         let shape = Shape::Text { at, text, size, anchor: Anchor::Start, upwards: false };
         Item::new(shape).fill(super::palette::INK).class("ink")
     }
 
+    /// Anchors a text.
     pub fn anchor(mut self, to: Anchor) -> Self {
         if let Shape::Text { anchor, .. } = &mut self.shape {
             *anchor = to;
@@ -95,6 +112,7 @@ impl Item {
         self
     }
 
+    /// Turns a text upwards.
     pub fn upwards(mut self) -> Self {
         if let Shape::Text { upwards, .. } = &mut self.shape {
             *upwards = true;
@@ -102,22 +120,26 @@ impl Item {
         self
     }
 
+    /// Fills the shape.
     pub fn fill(mut self, colour: Colour) -> Self {
         self.fill = Some(colour);
         self
     }
 
+    /// Strokes the outline.
     pub fn stroke(mut self, colour: Colour, width: f64) -> Self {
         self.stroke = Some(colour);
         self.width = width;
         self
     }
 
+    /// Sets the opacity.
     pub fn opacity(mut self, opacity: f64) -> Self {
         self.opacity = opacity;
         self
     }
 
+    /// Dashes the line.
     pub fn dash(mut self, stroke: f64, gap: f64) -> Self {
         self.dash = Some([stroke, gap]);
         self
@@ -132,11 +154,13 @@ impl Item {
         self
     }
 
+    /// Adds a data attribute.
     pub fn data(mut self, name: &'static str, value: impl ToString) -> Self {
         self.data.push((name, value.to_string()));
         self
     }
 
+    /// Adds a text that appears under the pointer.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
@@ -165,10 +189,13 @@ impl Item {
 /// A picture.
 #[derive(Debug, Clone)]
 pub struct Scene {
+    /// Width in pixels.
     pub width: f64,
+    /// Height in pixels.
     pub height: f64,
     /// Description for readers who cannot see the picture.
     pub about: String,
+    /// The items, from back to front.
     pub items: Vec<Item>,
 }
 

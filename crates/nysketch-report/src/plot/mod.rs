@@ -29,9 +29,8 @@ pub use scene::{Anchor, Item, Scene};
 pub use sign::{SIGNS, Sign};
 pub use svg::element;
 
-use crate::output::Usage;
-use crate::writing::keep_bytes;
-use anyhow::Result;
+use crate::Usage;
+use anyhow::{Context, Result};
 use kind::{KINDS, Kind};
 use std::path::Path;
 
@@ -39,8 +38,8 @@ use std::path::Path;
 /// completely or not at all.
 pub fn write(path: &Path, scene: &Scene) -> Result<()> {
     match Kind::of(path) {
-        Some(Kind::Svg) => keep_bytes(path, svg::file(scene).as_bytes()),
-        Some(Kind::Png) => keep_bytes(path, &png(scene)?),
+        Some(Kind::Svg) => write_bytes(path, svg::file(scene).as_bytes()),
+        Some(Kind::Png) => write_bytes(path, &png(scene)?),
         None => Err(Usage(format!("cannot draw to {}: {KINDS}", path.display())).into()),
     }
 }
@@ -51,6 +50,12 @@ fn png(scene: &Scene) -> Result<Vec<u8>> {
     let canvas = canvas::Canvas::of(scene);
     let (width, height) = canvas.pixels();
     Ok(png::encode(width, height, canvas.rgb())?)
+}
+
+/// Writes a whole file, or leaves what is there.
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+    nysketch::file::write(path, |out| out.write_all(bytes))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

@@ -20,9 +20,13 @@ pub fn width(text: &str, size: f64) -> f64 {
 /// A part of the picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Area {
+    /// Left edge.
     pub left: f64,
+    /// Top edge.
     pub top: f64,
+    /// Right edge.
     pub right: f64,
+    /// Bottom edge.
     pub bottom: f64,
 }
 
@@ -36,8 +40,11 @@ impl Area {
 
 /// The box in which values are drawn.
 pub struct Chart {
+    /// Horizontal axis.
     pub x: Axis,
+    /// Vertical axis.
     pub y: Axis,
+    /// Area between the axes.
     pub inner: Area,
 }
 

@@ -1,6 +1,6 @@
 //! The request for a page.
 
-use crate::output::Usage;
+use crate::Usage;
 use anyhow::Result;
 use nysketch::{Model, Sketch};
 use std::ops::RangeInclusive;

@@ -1,35 +1,16 @@
 //! Text about the columns of a table: roles, missing values, levels and ranges.
 
-use crate::describe::one_line;
-use crate::output::{count, in_options, percent, short, thousands};
+use crate::words::describe::one_line;
+use crate::words::numbers::{count, percent, short, thousands};
+use crate::words::options::in_options;
 use nysketch::columns::{ColumnSummary, LevelShare, Use};
 use nysketch::recipe::words;
 use nysketch::{Plan, Sketch};
-use nysketch_tables::{Dataset, Role};
 
 /// Maximum number of levels of a category that are listed.
 const LEVELS: usize = 4;
 /// Maximum number of characters of a name or a level that are shown.
 const LONGEST: usize = 32;
-
-/// Returns the summaries of all columns of the table, in its order, with their types. Columns that
-/// were not read are included.
-pub fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary> {
-    let typed = |role: &nysketch_tables::ColumnRole| {
-        let known = found.iter().find(|c| c.column == role.name).cloned();
-        let why = match &role.role {
-            Role::LeftOut(why) => why,
-            _ => "not measured",
-        };
-        let mut column = known.unwrap_or_else(|| ColumnSummary::unused(&role.name, why));
-        column.holds = Some(role.holds.clone());
-        column
-    };
-    let mut columns: Vec<ColumnSummary> = table.roles().iter().map(typed).collect();
-    let others = found.iter().filter(|c| table.roles().iter().all(|role| role.name != c.column));
-    columns.extend(others.cloned());
-    columns
-}
 
 /// Formats the number of columns: "9 columns", "9 columns and 3 categories".
 pub fn measured(plan: &Plan) -> String {

@@ -9,11 +9,15 @@ use crate::markup::shorten;
 
 /// One sketch.
 pub struct DriftPoint {
+    /// Name of the sketch.
     pub name: String,
     /// Discrepancy at the middle bandwidth, and its expected value from noise alone.
     pub mmd: Option<f64>,
+    /// Expected difference by chance.
     pub noise: Option<f64>,
+    /// P-value of the difference.
     pub p_value: Option<f64>,
+    /// Whether the difference is drift.
     pub drift: bool,
     /// The tooltip.
     pub title: String,
@@ -21,7 +25,9 @@ pub struct DriftPoint {
 
 /// The contents of the chart.
 pub struct DriftChart<'a> {
+    /// The sketches, in order.
     pub points: &'a [DriftPoint],
+    /// Name of the baseline.
     pub baseline: &'a str,
     /// p-values up to this level count as drift.
     pub level: f64,

@@ -6,10 +6,15 @@ use super::palette::CLUSTERS;
 /// A shape of radius one around the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
+    /// A disc.
     Disc,
+    /// A square.
     Square,
+    /// A diamond.
     Diamond,
+    /// A triangle that points up.
     Up,
+    /// A triangle that points down.
     Down,
 }
 

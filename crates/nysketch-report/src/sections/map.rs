@@ -1,11 +1,11 @@
 //! The map: cells of rows in two principal axes, coloured by the cluster of their means.
 
 use super::models::Shown;
-use crate::describe::beside;
 use crate::markup::shorten;
-use crate::output::{count, thousands};
 use crate::page::Page;
 use crate::plot::{self, CLUSTERS, Dot, Map, SIGNS};
+use crate::words::describe::beside;
+use crate::words::numbers::{count, thousands};
 use nysketch::clusters::{Aspect, Facts, Trait, telling};
 use nysketch::model::Shape;
 use nysketch::predictor::{Detail, ModelRows};
@@ -16,6 +16,7 @@ const MOST_CELLS: usize = 2000;
 /// Maximum number of columns in the tooltip of a cell.
 const COLUMNS: usize = 5;
 
+/// Adds the map of the clusters.
 pub fn section(page: &mut Page, sketch: &Sketch, shown: &Shown<'_>) {
     let Some(scene) = scene(sketch, &shown.models, shown.first) else { return };
     page.heading("Map");

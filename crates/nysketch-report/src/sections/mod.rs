@@ -3,13 +3,13 @@
 mod clusters;
 mod curve;
 mod drift;
-pub(crate) mod map;
+pub mod map;
 mod measured;
 mod models;
 mod overview;
 mod request;
 
-pub(crate) use drift::{
+pub use drift::{
     changed, effect, headline, moved_most, moved_share, p_text, point, q_text, share_lines,
 };
 pub use request::{DEFAULT_MOST_CLUSTERS, ReportRequest};

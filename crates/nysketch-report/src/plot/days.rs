@@ -9,8 +9,11 @@ use crate::markup::shorten;
 
 /// One day.
 pub struct DayPoint {
+    /// Name of the day.
     pub name: String,
+    /// Score of the day.
     pub value: f64,
+    /// Whether the day is unusual.
     pub stands_out: bool,
     /// The tooltip.
     pub title: String,
@@ -18,11 +21,13 @@ pub struct DayPoint {
 
 /// The contents of the chart.
 pub struct DaysChart<'a> {
+    /// The days, in order.
     pub points: &'a [DayPoint],
     /// Number of days, from the first, that define the band; 0 for no band.
     pub others: usize,
     /// Name of the value.
     pub axis: &'a str,
+    /// Title of the picture.
     pub title: &'a str,
     /// A value above which days stand out, and its name. If it is given, there is no band.
     pub threshold: Option<(f64, String)>,

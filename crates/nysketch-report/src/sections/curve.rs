@@ -1,10 +1,10 @@
 //! The number of clusters: a curve for each task, and a slider over the models.
 
 use super::models::{Shown, TaskCurve, task_name};
-use crate::describe::risk_name;
 use crate::markup::escape;
 use crate::page::Page;
 use crate::plot::{self, Curve};
+use crate::words::describe::risk_name;
 use nysketch::{Model, Task};
 
 pub fn section(page: &mut Page, curves: &[TaskCurve], shown: &Shown<'_>) {

@@ -5,7 +5,7 @@ use super::chart::{Area, Chart, LINE_HEIGHT, TEXT, legend, width};
 use super::palette::{DATA, STANDS_OUT};
 use super::scene::{Item, Scene};
 use super::sign::Sign;
-use crate::output::short;
+use crate::words::numbers::short;
 
 /// The contents of a curve.
 pub struct Curve<'a> {

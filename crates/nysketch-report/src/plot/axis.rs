@@ -14,8 +14,11 @@ pub fn drawable(value: f64) -> bool {
 /// A range of values, and its marks.
 #[derive(Debug, Clone)]
 pub struct Axis {
+    /// Lower end.
     pub low: f64,
+    /// Upper end.
     pub high: f64,
+    /// Whether the axis is logarithmic.
     pub logarithmic: bool,
     /// Positions and labels of the marks.
     pub marks: Vec<(f64, String)>,

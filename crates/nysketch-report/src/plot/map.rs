@@ -5,12 +5,15 @@ use super::chart::{Area, Chart, LINE_HEIGHT, TEXT};
 use super::palette::{INK, PAPER, colour};
 use super::scene::{Anchor, Item, Point, Scene};
 use super::sign::Sign;
-use crate::output::count;
+use crate::words::numbers::count;
 
 /// A row, or a cell of rows.
 pub struct Dot {
+    /// Position in the plane.
     pub place: Point,
+    /// Number of rows.
     pub rows: f64,
+    /// Label of the cluster.
     pub cluster: usize,
     /// The tooltip, unless empty.
     pub title: String,
@@ -18,11 +21,13 @@ pub struct Dot {
 
 /// The contents of a map.
 pub struct Map<'a> {
+    /// Title of the picture.
     pub title: &'a str,
     /// Names of the axes.
     pub axes: [&'a str; 2],
     /// Meaning of a dot: "row", "cell".
     pub what: &'a str,
+    /// The cells.
     pub dots: &'a [Dot],
     /// Centres of several models. A page shows one model at a time; a picture has one.
     pub centres: &'a [Vec<Point>],
@@ -36,6 +41,7 @@ const WITHIN: f64 = 0.005;
 /// The axes show all rows if that takes at most this many times the range of most rows.
 const ROOM: f64 = 2.0;
 
+/// Draws the map.
 pub fn map(map: &Map<'_>) -> Scene {
     let about = format!("{}: {}", map.title, count(map.dots.len() as u64, map.what));
     let mut scene = Scene::new(720.0, 560.0, about);

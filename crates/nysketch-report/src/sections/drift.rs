@@ -1,10 +1,11 @@
 //! Differences between a baseline and the sketch, or each of several sketches in order of time.
 
 use super::request::ReportRequest;
-use crate::describe::{one_line, place};
-use crate::output::{count, in_options, short, thousands};
 use crate::page::Page;
 use crate::plot::{self, DriftChart, DriftPoint};
+use crate::words::describe::{one_line, place};
+use crate::words::numbers::{count, short, thousands};
+use crate::words::options::in_options;
 use anyhow::{Context, Result};
 use nysketch::clusters::Aspect;
 use nysketch::drift::{

@@ -1,12 +1,12 @@
 //! The page in words: what was sketched, the clusters, and the missing values.
 
 use super::models::{Shown, TaskCurve, task_name};
-use crate::columns;
-use crate::describe::{arrow, beside, measured_at, suggestion};
 use crate::markup::{escape, shorten};
-use crate::output::{count, thousands};
 use crate::page::{Page, name, sign};
 use crate::plot::signed;
+use crate::words::columns;
+use crate::words::describe::{arrow, beside, measured_at, suggestion};
+use crate::words::numbers::{count, thousands};
 use nysketch::clusters::{Cluster, Trait, telling};
 use nysketch::{Model, Sketch};
 use std::fmt::Write;

@@ -1,6 +1,7 @@
 //! Text about plans, models and changes, shared by several commands.
 
-use crate::output::{count, in_options, short, thousands};
+use crate::words::numbers::{count, short, thousands};
+use crate::words::options::in_options;
 use nysketch::clusters::{Aspect, Facts, Trait, telling, unusual};
 use nysketch::decoder::Curve;
 use nysketch::drift::Drift;

@@ -1,8 +1,8 @@
 //! The measurement: contents of the sketch, its columns and its bandwidths.
 
-use crate::describe::measured_at;
-use crate::output::{short, size, thousands};
 use crate::page::Page;
+use crate::words::describe::measured_at;
+use crate::words::numbers::{short, size, thousands};
 use anyhow::Result;
 use nysketch::clusters::{Aspect, Facts};
 use nysketch::decoder::noise_floor;
