@@ -19,7 +19,7 @@ static FACTOR: AtomicU64 = AtomicU64::new(1.0f64.to_bits());
 /// Allows this multiple of [`OPERATIONS`] and [`BYTES`] from now on, in this process.
 ///
 /// ```
-/// nysketch_core::work::allow(10.0);
+/// nysketch_core::numeric::work::allow(10.0);
 /// ```
 pub fn allow(factor: f64) {
     FACTOR.store(factor.to_bits(), Ordering::Relaxed);

@@ -53,7 +53,7 @@ pub struct LevelShare {
 /// A column of a table, and how it is used.
 ///
 /// ```
-/// use nysketch_core::columns::{ColumnSummary, Use};
+/// use nysketch_core::sketch::columns::{ColumnSummary, Use};
 /// use nysketch_core::{PlanParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..50).map(f64::from).collect())?;

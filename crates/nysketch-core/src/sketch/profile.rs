@@ -4,21 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 /// Means and standard deviations of the columns, in the table's units; saved with a model.
-///
-/// ```
-/// use nysketch_core::{FitParams, Task, fit};
-/// # fn main() -> nysketch_core::Result<()> {
-/// # use nysketch_core::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
-/// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
-/// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
-/// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
-/// let profile = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?.profile.unwrap();
-/// // A cluster is narrower than the whole.
-/// assert!(profile.spread[0][0] < profile.deviation[0]);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Profile {
