@@ -1,4 +1,4 @@
-"""The tables of the paper's experiments in research/RESULTS.md, from the output of `reproduce`.
+"""The tables of the paper's experiments in research/RESULTS.md, from the output of `nysketch-research`.
 
     python3 bench/paper_tables.py research/figures/trials.csv.gz              prints them as Markdown
     python3 bench/paper_tables.py research/figures/trials.csv.gz --check research/RESULTS.md

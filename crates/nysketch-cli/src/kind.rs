@@ -8,6 +8,7 @@ use std::path::Path;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "`Kind::name` describes each variant")]
 pub enum Kind {
     Plan,
     Sketch,

@@ -20,6 +20,17 @@ mod writing;
 
 pub use progress::interrupt;
 
+/// Parts of the command that other commands of this repository are made from.
+pub mod parts {
+    pub use crate::args::{Common, InputArgs};
+    pub use crate::finish;
+    pub use crate::input::open as open_input;
+    pub use crate::kind::Kind;
+    pub use crate::output::{Usage, count, detail, name, note, result, short, thousands};
+    pub use crate::progress::{Fits, interrupted, on_interrupt, stop_on_signals};
+    pub use crate::writing::{check_output, keep_bytes};
+}
+
 use clap::Parser;
 use std::ffi::OsString;
 use std::io::Write;
@@ -58,7 +69,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     progress::resume();
     nysketch_tables::quiet_guarded_panics();
     let code = match args::Args::try_parse_from(words) {
-        Ok(args) => outcome(commands::run(&args), args.command.failure()),
+        Ok(args) => finish(commands::run(&args), args.command.failure()),
         Err(error) => {
             // clap returns help and version as errors that go to stdout.
             let _ = error.print();
@@ -70,8 +81,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     code
 }
 
-/// Prints an error and returns the exit code.
-fn outcome(result: anyhow::Result<u8>, failure: u8) -> u8 {
+/// Prints the error of a command, if it failed, and returns the exit code.
+pub fn finish(result: anyhow::Result<u8>, failure: u8) -> u8 {
     match result {
         // A signal that came too late to stop the work must still end the calling script.
         Ok(code) => progress::interrupted().unwrap_or(code),

@@ -221,9 +221,6 @@ fn the_examples_of_the_help_run() {
                 }
                 e if e.starts_with("nysketch demo --rows") => e.replace("500000", "5000"),
                 "nysketch demo" => "nysketch demo --rows 5000".into(),
-                e if e.starts_with("nysketch reproduce") => e
-                    .replace("all --trials 50 --data data", "fig3 --quick --data .")
-                    .replace("--quick", "--quick --trials 1"),
                 e => e.to_string(),
             };
             let run = std::process::Command::new("sh")

@@ -165,20 +165,6 @@ fn drift_has_exit_codes_for_pipelines() {
     assert_eq!(code("diff a.nys other.nys --exit-code"), 3);
 }
 
-/// A folder of results may hold other things, under the names of its files, too.
-#[test]
-fn pictures_and_pages_of_experiments_replace_their_own_kind_alone() {
-    let f = Folder::new();
-    for name in ["index.html", "fig3-kmeans-synthetic-k20-size.png"] {
-        fs::create_dir(f.path("out")).unwrap();
-        f.write(&format!("out/{name}"), ROWS);
-        let refused = [name, "exists and is", "--force replaces it"];
-        f.fails(1, "reproduce fig3 --quick --trials 1 -o out", &refused);
-        assert_eq!(f.read(&format!("out/{name}")), ROWS.as_bytes());
-        fs::remove_dir_all(f.path("out")).unwrap();
-    }
-}
-
 /// One place has many names, also before there is a file.
 #[test]
 fn two_outputs_are_two_files() {

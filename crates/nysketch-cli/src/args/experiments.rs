@@ -1,4 +1,4 @@
-//! Commands for synthetic data and for the experiments of the paper.
+//! Commands for synthetic data.
 
 use super::values::picture;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -68,63 +68,4 @@ pub struct Generate {
 pub enum GenerateKind {
     /// A Gaussian mixture
     Gmm,
-}
-
-/// Run the paper's experiments and draw its figures.
-///
-/// Section 5 and appendix E of "Mean Nyström Embeddings for Adaptive Compressive Learning": random Fourier and
-/// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, the best of five pursuits from the same starts, beside our decoders and what all rows, 2,000
-/// rows or the landmarks alone give. Writes trials.csv with every fit, each picture as SVG and PNG, and a page,
-/// index.html. An interrupted run continues where it stopped; more trials or figures in the same folder
-/// add to what is there. Real data is read from the folder --data, and skipped without it.
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
-  nysketch reproduce fig3 --quick -o figures
-  nysketch reproduce all --trials 50 --data data -o figures     # many hours on 2 cores
-
-Files of --data (others are skipped): mnist_spectral.npy, mnist_labels.npy, cifar10_resnet18_pca50.npy,
-  cifar10_labels.npy, esc50_mfcc20.npy, esc50_labels.npy: rows, and one class number per row;
-  fma2000_mfcc.parquet with columns mfcc_mean_01 to mfcc_mean_20
-
-JSON fields: folder, trials, seed, quick, fits, new, failed, missing, panels, page, seconds")]
-pub struct Reproduce {
-    /// Figure to make
-    #[arg(value_enum)]
-    pub what: Figure,
-    /// Folder to write to, or to continue in
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
-    /// Folder with the real data
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// Trials per fit (figure 2: at most 10) [default: 50; 2 with --quick]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub trials: Option<u32>,
-    /// At most 10,000 rows and sketches of 400 numbers: a few minutes
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of all random choices
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Figure {
-    /// Risk against the sketch size: k-means and Gaussian modelling
-    Fig1,
-    /// Gaussian modelling against the kernel variance, for several sketch sizes
-    Fig2,
-    /// k-means on more synthetic data, and agreement with the classes of CIFAR10
-    Fig3,
-    /// Gaussian modelling against the sketch size and the kernel variance
-    Fig4,
-    /// All of them
-    All,
-}
-
-impl Figure {
-    /// Whether it is, or holds, the figure of this number.
-    pub fn includes(self, number: u8) -> bool {
-        self == Figure::All || self as u8 + 1 == number
-    }
 }

@@ -11,7 +11,7 @@ mod sketching;
 mod values;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
-pub use experiments::{Demo, Generate, Reproduce};
+pub use experiments::{Demo, Generate};
 pub use help::{Completions, Man};
 pub use learning::{Evaluate, FitArgs, Predict};
 pub use planning::{PlanArgs, PlanOptions};
@@ -93,7 +93,6 @@ pub enum Command {
     Evaluate(Evaluate),
     Diff(Diff),
     Report(ReportArgs),
-    Reproduce(Reproduce),
     Completions(Completions),
     Man(Man),
 }

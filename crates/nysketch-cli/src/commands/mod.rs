@@ -20,7 +20,6 @@ mod private_plan;
 mod privatize;
 mod releases;
 mod report;
-mod reproduce;
 mod sketch;
 mod witnesses;
 
@@ -46,7 +45,6 @@ pub fn run(args: &Args) -> Result<u8> {
         Command::Fit(a) => fit::run(a, common),
         Command::Diff(a) => return diff::run(a, common),
         Command::Report(a) => report::run(a, common),
-        Command::Reproduce(a) => reproduce::run(a, common),
         Command::Predict(a) => predict::run(a, common),
         Command::Evaluate(a) => evaluate::run(a, common),
         Command::Completions(a) => help::completions(a),

@@ -5,9 +5,9 @@
 
 use super::settings::{Job, REPLICATES, Study};
 use super::trial::{Outcome, Search};
-use crate::writing::keep_bytes;
 use anyhow::{Context, Result, bail};
 use nysketch::Task;
+use nysketch_cli::parts::keep_bytes;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::Write;

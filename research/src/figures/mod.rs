@@ -1,4 +1,4 @@
-//! `nysketch reproduce`: runs the paper's experiments and draws its figures.
+//! Runs the paper's experiments and draws its figures.
 
 mod curves;
 mod draw;
@@ -6,15 +6,14 @@ mod record;
 mod settings;
 mod trial;
 
-use crate::args::{Common, InputArgs, Reproduce};
-use crate::input;
-use crate::kind::Kind;
-use crate::output::{Usage, count, detail, name, note, result, short, thousands};
-use crate::progress::{Fits, interrupted, on_interrupt};
-use crate::writing::{check_output, keep_bytes};
+use crate::Figures;
 use anyhow::{Context, Result, bail};
 use curves::Chart;
 use nysketch::rows::read_in_order;
+use nysketch_cli::parts::{
+    Common, Fits, InputArgs, Kind, Usage, check_output, count, detail, interrupted, keep_bytes,
+    name, note, on_interrupt, open_input, result, short, thousands,
+};
 use nysketch_core::rows::sample::mix;
 use nysketch_report::page::Page;
 use nysketch_report::plot;
@@ -36,7 +35,7 @@ const QUICK_TRIALS: u32 = 2;
 const INTERRUPTED: &str =
     "stopped before the end; finished fits are kept, and the same command continues from there";
 
-pub fn run(args: &Reproduce, common: &Common) -> Result<()> {
+pub fn run(args: &Figures, common: &Common) -> Result<()> {
     let start = Instant::now();
     let trials = args.trials.unwrap_or(if args.quick { QUICK_TRIALS } else { TRIALS });
     let mut wanted: Vec<Panel> =
@@ -224,7 +223,7 @@ impl Experiment<'_> {
 /// Reads the files that the panels need, and lists the missing ones.
 fn read_files(
     panels: &[Panel],
-    args: &Reproduce,
+    args: &Figures,
     common: &Common,
 ) -> Result<(BTreeMap<&'static str, Data>, Vec<String>)> {
     if let Some(folder) = args.data.as_ref().filter(|folder| !folder.is_dir()) {
@@ -300,7 +299,7 @@ fn read_columns(path: &Path, names: &[&str]) -> Result<Data> {
 
 /// Reads a whole table of finite numbers; returns its number of columns and its values.
 fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
-    let input = input::open(&InputArgs::of(path), Default::default(), Default::default(), false)?;
+    let input = open_input(&InputArgs::of(path), Default::default(), Default::default(), false)?;
     let (mut columns, mut values) = (0, Vec::new());
     read_in_order(&input, &(), |block| {
         columns = block.columns;
@@ -313,7 +312,7 @@ fn read_numbers(path: &Path) -> Result<(usize, Vec<f64>)> {
     Ok((columns, values))
 }
 
-fn introduce(page: &mut Page, args: &Reproduce, trials: u32, missing: &[String]) {
+fn introduce(page: &mut Page, args: &Figures, trials: u32, missing: &[String]) {
     page.text(&format!(
         "Section 5 and appendix E of “Mean Nyström Embeddings for Adaptive Compressive Learning” (Chatalic et al., \
          AISTATS 2022): {trials} trials with seed {}{}. Lines are medians. Solid lines, with bands of one standard \

@@ -1,13 +1,65 @@
 //! The paper's experiments: the table does not depend on threads or interruptions; pictures and the
 //! page are complete.
 
-mod common;
-
-use common::Folder;
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
 use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A temporary folder in which the real binary runs.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::cargo_bin("nysketch-research").unwrap();
+        command.current_dir(self.0.path()).args(line.split_whitespace());
+        command
+    }
+
+    fn json(&self, line: &str) -> Value {
+        let line = format!("{line} --json");
+        let output = self.command(&line).assert().success().get_output().stdout.clone();
+        serde_json::from_slice(&output).unwrap()
+    }
+
+    /// Runs a command that must fail with this code and these words.
+    fn fails(&self, code: i32, line: &str, words: &[&str]) {
+        let mut assert = self.command(line).assert().code(code).stdout("");
+        for word in words {
+            assert = assert.stderr(contains(*word));
+        }
+        assert.stderr(contains("panicked").not());
+    }
+
+    /// Writes a NumPy array of zeros.
+    fn npy(&self, name: &str, shape: &str, values: usize) {
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        let length = (header.len() + 1).next_multiple_of(64) + 54;
+        bytes.extend((length as u16).to_le_bytes());
+        bytes.extend(format!("{header:<width$}\n", width = length - 1).bytes());
+        bytes.extend(vec![0; 4 * values]);
+        fs::write(self.path(name), bytes).unwrap();
+    }
+}
 
 /// Without the data folder, only the synthetic half of figure 3 is run.
-const FIGURE: &str = "reproduce fig3 --quick --trials 1";
+const FIGURE: &str = "fig3 --quick --trials 1";
 
 #[test]
 fn threads_and_interruptions_do_not_show() {
@@ -54,21 +106,35 @@ fn threads_and_interruptions_do_not_show() {
 #[test]
 fn what_cannot_be_reproduced_is_reported() {
     let f = Folder::new();
-    f.fails(2, "reproduce fig5 -o out", &["fig5", "fig1"]);
-    f.fails(2, "reproduce fig3 --quick --trials 0 -o out", &["--trials"]);
-    f.write("file", "x");
+    f.fails(2, "fig5 -o out", &["fig5", "fig1"]);
+    f.fails(2, "fig3 --quick --trials 0 -o out", &["--trials"]);
+    fs::write(f.path("file"), "x").unwrap();
     f.fails(1, &format!("{FIGURE} -o file"), &["file"]);
     fs::create_dir(f.path("other")).unwrap();
-    f.write("other/trials.csv", "a,b\n1,2\n");
+    fs::write(f.path("other/trials.csv"), "a,b\n1,2\n").unwrap();
     f.fails(1, &format!("{FIGURE} -o other"), &["other/trials.csv", "another folder"]);
     assert_eq!(f.read("other/trials.csv"), b"a,b\n1,2\n");
     // The number of classes differs from the number of rows.
     fs::create_dir(f.path("data")).unwrap();
-    f.ok("generate gmm --rows 50 --dims 50 --clusters 2 -o data/cifar10_resnet18_pca50.npy");
-    f.ok("generate gmm --rows 40 --dims 3 --clusters 2 -o x.npy --labels data/cifar10_labels.npy");
+    f.npy("data/cifar10_resnet18_pca50.npy", "(50, 50)", 2500);
+    f.npy("data/cifar10_labels.npy", "(40,)", 40);
     let messages = ["cifar10_labels.npy has 40 values", "50 rows"];
     f.fails(1, &format!("{FIGURE} --data data -o out"), &messages);
-    f.ok("generate gmm --rows 50 --dims 3 --clusters 2 --force -o data/cifar10_resnet18_pca50.npy");
+    f.npy("data/cifar10_resnet18_pca50.npy", "(50, 3)", 150);
     f.fails(1, &format!("{FIGURE} --data data -o out"), &["3 columns", "50"]);
     f.fails(2, &format!("{FIGURE} --data nowhere -o out"), &["nowhere", "folder"]);
+}
+
+/// A folder of results may contain other files under the names of pictures and pages.
+#[test]
+fn pictures_and_pages_replace_only_their_own_kind() {
+    let f = Folder::new();
+    let rows = "x,y\n1,2\n3,4\n";
+    for name in ["index.html", "fig3-kmeans-synthetic-k20-size.png"] {
+        fs::create_dir(f.path("out")).unwrap();
+        fs::write(f.path(&format!("out/{name}")), rows).unwrap();
+        f.fails(1, &format!("{FIGURE} -o out"), &[name, "exists and is", "--force replaces it"]);
+        assert_eq!(f.read(&format!("out/{name}")), rows.as_bytes());
+        fs::remove_dir_all(f.path("out")).unwrap();
+    }
 }
