@@ -29,31 +29,31 @@ Files of --data (others are skipped): mnist_spectral.npy, mnist_labels.npy, cifa
 
 JSON fields: folder, trials, seed, quick, fits, new, failed, missing, panels, page, seconds"
 )]
-pub struct Figures {
+struct Figures {
     /// Figure to make
     #[arg(value_enum)]
-    pub what: Figure,
+    what: Figure,
     /// Folder to write to, or to continue in
     #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
+    output: PathBuf,
     /// Folder with the real data
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    data: Option<PathBuf>,
     /// Trials per fit (figure 2: at most 10) [default: 50; 2 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub trials: Option<u32>,
+    trials: Option<u32>,
     /// At most 10,000 rows and sketches of 400 numbers: a few minutes
     #[arg(long)]
-    pub quick: bool,
+    quick: bool,
     /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    seed: u64,
     #[command(flatten)]
-    pub common: Common,
+    common: Common,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Figure {
+enum Figure {
     /// Risk against the sketch size: k-means and Gaussian modelling
     Fig1,
     /// Gaussian modelling against the kernel variance, for several sketch sizes
@@ -68,7 +68,7 @@ pub enum Figure {
 
 impl Figure {
     /// Whether it is, or holds, the figure of this number.
-    pub fn includes(self, number: u8) -> bool {
+    fn includes(self, number: u8) -> bool {
         self == Figure::All || self as u8 + 1 == number
     }
 }
