@@ -126,10 +126,13 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     if let Some(checkpoint) = &checkpoint {
         checkpoint.remove();
     }
-    lost.tell(common, match plan.private {
-        None => "; the sketch records how many",
-        Some(_) => "; no file records that",
-    });
+    lost.tell(
+        common,
+        match plan.private {
+            None => "; the sketch records how many",
+            Some(_) => "; no file records that",
+        },
+    );
     columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
     empty_folds(&sketch).iter().for_each(|message| warn(message));
     if plan.private.is_some() {

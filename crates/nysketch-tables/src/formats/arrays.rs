@@ -44,9 +44,10 @@ pub fn batch(
         }
     }
     for vector in &columns.vectors {
-        let all = match columns.names.rowwise {
-            true => first_coordinates(at(vector.column), vector.length).map_err(broken)?,
-            false => all_coordinates(file, first_row, at(vector.column), vector)?,
+        let all = if columns.names.rowwise {
+            first_coordinates(at(vector.column), vector.length).map_err(broken)?
+        } else {
+            all_coordinates(file, first_row, at(vector.column), vector)?
         };
         let vectors = all.chunks_exact(vector.length);
         for (row, vector_of_row) in values.chunks_exact_mut(d).zip(vectors) {
@@ -65,9 +66,8 @@ pub fn batch(
     // Rows that a value without a text makes invalid, where that is no error.
     let mut textless = Vec::new();
     let mut texts = |column| {
-        let failed = |row, error| match columns.names.rowwise {
-            true => Ok(textless.push(row)),
-            false => Err(error),
+        let failed = |row, error| {
+            if columns.names.rowwise { Ok(textless.push(row)) } else { Err(error) }
         };
         texts_unless(at(column), failed).map_err(broken)
     };

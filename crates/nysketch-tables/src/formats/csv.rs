@@ -217,9 +217,8 @@ impl Csv {
                 break;
             }
         }
-        let kind = |seen: &Seen| match dialect.typed {
-            true => (Kind::Text, "text".to_string()),
-            false => seen.kind(),
+        let kind = |seen: &Seen| {
+            if dialect.typed { (Kind::Text, "text".to_string()) } else { seen.kind() }
         };
         let kinds = seen.iter().map(kind);
         let mut schema =
@@ -459,10 +458,7 @@ fn read_header(
 }
 
 /// The names in a header; columns without one get one that no other has.
-pub fn column_names<'a>(
-    file: &str,
-    fields: impl Iterator<Item = &'a [u8]>,
-) -> Result<Vec<String>> {
+pub fn column_names<'a>(file: &str, fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for (j, field) in fields.enumerate() {
         let not_text =

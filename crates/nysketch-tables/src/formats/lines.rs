@@ -75,9 +75,10 @@ impl<R: Read> Cutter<R> {
             while !self.at_end && self.buffer.len() < size {
                 self.fill((size - self.buffer.len()).max(READ_SIZE))?;
             }
-            let cut = match self.at_end {
-                true => self.buffer.len(),
-                false => memchr::memrchr2(b'\n', b'\r', &self.buffer).map_or(0, |last| last + 1),
+            let cut = if self.at_end {
+                self.buffer.len()
+            } else {
+                memchr::memrchr2(b'\n', b'\r', &self.buffer).map_or(0, |last| last + 1)
             };
             let rest = self.buffer.split_off(cut);
             let bytes = std::mem::replace(&mut self.buffer, rest);
@@ -102,9 +103,7 @@ impl<R: Read> Cutter<R> {
             let end = memchr2(b'\n', b'\r', &self.buffer[start..]);
             self.too_long = end.is_none();
             self.buffer.drain(start..end.map_or(self.buffer.len(), |end| start + end));
-        } else if self.buffer.len() > MOST_BYTES
-            && memchr2(b'\n', b'\r', &self.buffer).is_none()
-        {
+        } else if self.buffer.len() > MOST_BYTES && memchr2(b'\n', b'\r', &self.buffer).is_none() {
             self.too_long = true;
             self.buffer = b"\"".to_vec();
         }
@@ -222,7 +221,9 @@ mod tests {
 
     fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
         let mut fields = Fields::default();
-        fields.split(line, b',', 1000).then(|| (0..fields.len()).map(|i| fields.get(i).to_vec()).collect())
+        fields
+            .split(line, b',', 1000)
+            .then(|| (0..fields.len()).map(|i| fields.get(i).to_vec()).collect())
     }
 
     proptest! {

@@ -52,10 +52,8 @@ impl Parquet {
             return Err(Error::damaged(name, how));
         };
         let rows = groups.iter().fold(0u64, |total, rows| total.saturating_add(*rows));
-        let lengths = match rowwise {
-            true => HashMap::new(),
-            false => lengths(name, &chunks, &metadata, &groups)?,
-        };
+        let lengths =
+            if rowwise { HashMap::new() } else { lengths(name, &chunks, &metadata, &groups)? };
         let schema = schema_of(name, metadata.schema(), Some(rows), &lengths)?;
         let arrow = metadata.schema().clone();
         let metadata = Mutex::default();

@@ -77,7 +77,8 @@ impl Rowwise {
         let lines = match &self.file {
             Some(file) => {
                 let bytes = meter.count(file.open()?);
-                let mut lines = Cutter::new(source_of(bytes, &self.name, &file.path, self.dialect)?);
+                let mut lines =
+                    Cutter::new(source_of(bytes, &self.name, &file.path, self.dialect)?);
                 if self.dialect.header != Header::Absent {
                     lines.first().map_err(|e| Error::read(&self.name, e))?;
                 }
@@ -230,14 +231,12 @@ fn text_columns(columns: &Places) -> impl Iterator<Item = usize> {
 
 /// The number in a cell; infinite, which makes its row invalid, where there is none.
 fn number_in(record: &Fields, cell: &Cell<'_>) -> f64 {
-    let found = match cell {
-        Cell::Constant(x) => Some(*x),
-        Cell::Number { column, .. } => {
-            let field = record.get(*column);
-            parse::number(field).or_else(|| parse::truth(field))
-        }
+    match cell {
+        Cell::Constant(x) => *x,
+        Cell::Number { column, .. } => parse::read_number(record.get(*column)),
         // Whether other times have a zone is a matter of other rows.
-        Cell::Time { column, .. } => parse::time(record.get(*column)).map(|time| time.seconds),
-    };
-    found.unwrap_or(f64::INFINITY)
+        Cell::Time { column, .. } => {
+            parse::time(record.get(*column)).map_or(f64::INFINITY, |time| time.seconds)
+        }
+    }
 }
