@@ -350,7 +350,7 @@ impl ReadOptions {
     /// let file = folder.path().join("x.csv");
     /// std::fs::write(&file, "age\ntrue\n2013-01-31\n\"open\n47\n")?;
     /// let table = Dataset::open([&file], &ReadOptions::default().for_plan(&plan))?;
-    /// let mut ages = Vec::new();
+    /// let mut ages: Vec<f64> = Vec::new();
     /// read_in_order(&table, &(), |block| Ok(ages.extend(&block.values)))?;
     /// assert_eq!(ages, [1.0, f64::INFINITY, f64::INFINITY, 47.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
