@@ -26,6 +26,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
+/// The number in a text, as csv files have it: NaN where it is missing, infinite where there is none.
+#[pyfunction]
+pub fn _read_number(text: &[u8]) -> f64 {
+    nysketch_tables::read_number(text)
+}
+
 /// Rows of any kind.
 pub trait Rows: RowSource + Send + Sync {
     /// The columns that names mean; also ranges and patterns, where columns have names of their own.
@@ -140,8 +146,9 @@ impl Input {
                 .extend(taken.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
             names
         });
+        let input = py.import("nysketch._input")?;
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
-            py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
+            input.call_method1("table", (x, read, wanted.rowwise()))?.extract()?;
         let array = x.cast::<PyUntypedArray>();
         let shape = match &array {
             Ok(array) => match array.shape() {
@@ -196,7 +203,7 @@ fn named(
     let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
     let choice = match wanted {
         Wanted::Choice(choice) => choice,
-        Wanted::Exactly { numbers, times, categories } => {
+        Wanted::Exactly { numbers, times, categories, .. } => {
             let all = [&numbers[..], &categories[..]].concat();
             if let Some(time) = times.first() {
                 return refuse(format!(
