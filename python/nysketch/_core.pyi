@@ -33,6 +33,7 @@ __all__ = [
     "_merge_distant_parts",
     "_merge_survey_parts",
     "_read",
+    "_read_number",
     "_report",
     "_survey_part",
     "_unusual",
@@ -536,4 +537,5 @@ def _report(
     path: _Path | None,
 ) -> str: ...
 def _read(path: _Path) -> Plan | Sketch | Model: ...
+def _read_number(text: bytes) -> float: ...
 def main(argv: Sequence[str], *, main_program: bool = False) -> int: ...

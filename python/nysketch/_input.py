@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nysketch import _device
+from nysketch import _device, _rowwise
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,6 +32,7 @@ __all__ = [
     "is_pandas",
     "is_sparse",
     "is_table",
+    "level_text",
     "matrix",
     "names_of",
     "on_device",
@@ -259,11 +260,14 @@ def _of_cudf(X: Any, read: list[str]) -> Any:
     return chosen.to_cupy(dtype="float32" if single else "float64", na_value=np.nan)
 
 
-def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
+def table(
+    X: Any, read: list[str] | None, numbers: list[str] | None = None
+) -> tuple[Any, list[str] | None]:
     """Return X as an array or as a source of Arrow streams, and the names of an array's columns.
 
     If the columns to ``read`` are known, only these are read, and the columns of an array with
-    names are put in that order. Arrays in GPU memory are copied.
+    names are put in that order. Arrays in GPU memory are copied. For a private plan, ``numbers``
+    names the columns of numbers, and objects are read value by value.
     """
     refuse(X)
     X = _device.on_host(X)
@@ -272,8 +276,12 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
     if isinstance(X, Sparse) or is_sparse(X):
         return X if isinstance(X, Sparse) else Sparse(X), None
     if is_iterator(X):
-        return _stream(X)[0], None
+        return _stream(X, read, numbers)[0], None
+    if numbers is not None and not is_pandas(X):
+        X = _by_rows(X, len(numbers))
     if is_pandas(X):
+        if numbers is not None:
+            X = _rowwise.frame(X, read or numbers, numbers)
         return _of_pandas(X, read)
     if _is_dataset(X) or _is_lazy(X):
         names = X.collect_schema().names() if _is_lazy(X) else X.schema.names
@@ -284,12 +292,29 @@ def table(X: Any, read: list[str] | None) -> tuple[Any, list[str] | None]:
 
         return stream(X, X.schema), None  # Its batches may not have been checked.
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
-        return lambda: _opened(X()), None
+        return lambda: _opened(X(), read, numbers), None
     if is_arrow(X):
         if type(X).__module__.startswith("polars") and (some := whole(read, X.columns)):
             X = X.select(some)  # Unused columns may have types that Arrow does not support.
         return X, None
     return _array(X), None
+
+
+def _by_rows(X: Any, width: int) -> Any:
+    """Rows of objects as an array, each value read by itself; anything else as it is."""
+    if isinstance(X, (list, tuple)):
+        try:
+            array = np.asarray(X)
+        except Exception:  # noqa: BLE001 - rows of several lengths, or of objects that refuse.
+            return _rowwise.matrix(X, width)
+        plain = array.ndim == 2 and array.dtype.kind in "biuf" and array.shape[1] == width
+        return array if plain else _rowwise.matrix(X, width)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "OSU":
+        if X.ndim == 2 and X.shape[1] != width:
+            _check_shape(X.shape)
+            return np.empty((0, X.shape[1]))  # Refused for its width by what comes next.
+        return _rowwise.matrix(X, width)
+    return X
 
 
 def matrix(X: Any) -> np.ndarray:
@@ -366,7 +391,9 @@ def spooled(batches: Iterator[Any]) -> Spooled:
     return Spooled(folder, path, named)
 
 
-def _stream(items: Iterator[Any]) -> tuple[pyarrow.RecordBatchReader, bool]:
+def _stream(
+    items: Iterator[Any], read: list[str] | None = None, numbers: list[str] | None = None
+) -> tuple[pyarrow.RecordBatchReader, bool]:
     """Return a stream of the rows of all items, and whether their columns have names."""
     try:
         import pyarrow  # noqa: F401
@@ -375,42 +402,71 @@ def _stream(items: Iterator[Any]) -> tuple[pyarrow.RecordBatchReader, bool]:
     from nysketch.cluster import stream
 
     first = next(items, None)
+    if first is None and numbers is not None:
+        first = _rowwise.empty(numbers, read or [])
     if first is None:
         raise ValueError("X has no batches; a generator that was read before has none left")
     named = is_pandas(first) or is_arrow(first)
-    batches = itertools.chain.from_iterable(map(_batches, itertools.chain([first], items)))
+    every = itertools.chain([first], items)
+    batches = itertools.chain.from_iterable(_batches(item, read, numbers) for item in every)
     batch = next(batches)
     return stream(itertools.chain([batch], batches), batch.schema), named
 
 
-def _batches(item: Any) -> Iterable[Any]:
+def _batches(
+    item: Any, read: list[str] | None = None, numbers: list[str] | None = None
+) -> Iterable[Any]:
     """Return the record batches, at least one, of a batch of any kind."""
     import pyarrow
 
     refuse(item)
     item = _device.on_host(item)
-    if isinstance(item, pyarrow.RecordBatch):
+    if isinstance(item, pyarrow.RecordBatch) and numbers is None:
         return [item]
     if is_pandas(item):
-        item = _of_pandas(item, None)[0]
+        if numbers is not None:
+            item = _rowwise.frame(item, read or numbers, numbers)
+        item = _of_pandas(item, read if numbers is not None else None)[0]
     if is_arrow(item):
         whole = pyarrow.table(item)
+        whole = whole if numbers is None else _of_one_type(whole, read or numbers, numbers)
         return whole.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=whole.schema)]
     item = item.toarray() if is_sparse(item) else item
+    item = item if numbers is None else _by_rows(item, len(numbers))
     array = np.asarray(_array(item), dtype=np.float64)
     columns = [pyarrow.array(np.ascontiguousarray(column)) for column in array.T]
     return [pyarrow.RecordBatch.from_arrays(columns, [f"c{j}" for j in range(len(columns))])]
 
 
-def _opened(X: Any) -> Any:
+def _of_one_type(X: Any, read: list[str], numbers: list[str]) -> Any:
+    """Return an Arrow table whose numbers are doubles, whatever the values of this batch."""
+    import pyarrow
+
+    some = whole(read, X.column_names)
+    X = X if some is None else X.select(some)
+    for i, field in enumerate(X.schema):
+        kind, types = field.type, pyarrow.types
+        plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        if field.name in numbers and (plain or types.is_null(kind)):
+            doubles = X.column(i).cast(pyarrow.float64(), safe=False)
+            X = X.set_column(i, pyarrow.field(field.name, pyarrow.float64()), doubles)
+        elif field.name not in numbers and types.is_null(kind):
+            texts = X.column(i).cast(pyarrow.string())
+            X = X.set_column(i, pyarrow.field(field.name, pyarrow.string()), texts)
+    return X.replace_schema_metadata(None)
+
+
+def _opened(X: Any, read: list[str] | None = None, numbers: list[str] | None = None) -> Any:
     """Return the result of a function as an object with the Arrow stream interface."""
     X = _device.on_host(X)
     if is_iterator(X):
-        return _stream(X)[0]
+        return _stream(X, read, numbers)[0]
     if is_arrow(X) and callable(X) and not hasattr(X, "__arrow_c_stream__"):
         raise TypeError("X is a function that returns a function; return the rows themselves")
     if _is_array(X) or is_sparse(X):
-        return _stream(iter([X]))[0]
+        return _stream(iter([X]), read, numbers)[0]
+    if numbers is not None and is_pandas(X):
+        return table(X, read, numbers)[0]
     X = table(X, None)[0] if is_pandas(X) or _is_dataset(X) or _is_lazy(X) else X
     return X() if callable(X) and not hasattr(X, "__arrow_c_stream__") else X
 
@@ -511,10 +567,10 @@ def _texts(column: Any) -> Any:
     categories = column.cat.categories
     if all(isinstance(level, str) for level in categories):
         return column
-    return column.cat.rename_categories([_text(level) for level in categories])
+    return column.cat.rename_categories([level_text(level) for level in categories])
 
 
-def _text(level: Any) -> str:
+def level_text(level: Any) -> str:
     """Convert a level to text; whole numbers have no decimal point, whatever their type."""
     if isinstance(level, (bool, np.bool_)):
         return str(level).lower()

@@ -78,7 +78,7 @@ pub fn _survey_part<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let params = params(Some(&columns), weights.clone(), options)?;
     let Columns { numbers, times, categories } = columns;
-    let wanted = Wanted::Exactly { numbers, times, categories };
+    let wanted = Wanted::Exactly { numbers, times, categories, rowwise: false };
     let input = Input::open(X, wanted, extras(weights, position))?;
     let part = run(X.py(), SILENT, move |watch| survey_rows(&*input.source, &params, watch))?;
     Ok(PyBytes::new(X.py(), &part.to_bytes()))

@@ -38,6 +38,8 @@ mod _core {
     #[pymodule_export]
     use crate::curve::PyCurve;
     #[pymodule_export]
+    use crate::input::_read_number;
+    #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
     use crate::plan::PyPlan;

@@ -56,7 +56,7 @@ pub fn sketch(empty: Sketch, x: &Bound<'_, PyAny>, how: &How<'_, '_>) -> PyResul
     let there = match choice {
         DeviceChoice::Cpu => None,
         _ => {
-            let wanted = Wanted::recipe(&empty.plan().recipe);
+            let wanted = Wanted::plan(empty.plan());
             DeviceArray::of(x, wanted, how.reads_beside(&empty), || how.extras(&empty))?
         }
     };
@@ -80,7 +80,7 @@ fn from_host(
     choice: DeviceChoice,
     how: &How<'_, '_>,
 ) -> PyResult<Sketch> {
-    let input = Input::open(x, Wanted::recipe(&empty.plan().recipe), how.extras(&empty)?)?;
+    let input = Input::open(x, Wanted::plan(empty.plan()), how.extras(&empty)?)?;
     let params = SketchParams::default()
         .threads(self::threads(how.threads))
         .invalid(invalid(how.skip_invalid));

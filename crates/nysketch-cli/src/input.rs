@@ -1,6 +1,7 @@
 //! Opens the dataset that INPUT and its options describe.
 
 use crate::args::{ColumnArgs, InputArgs};
+use nysketch::{Plan, Recipe};
 use nysketch_tables::{Columns, Dataset, Extras, Header, ReadOptions, Result};
 use std::path::Path;
 
@@ -9,6 +10,16 @@ use std::path::Path;
 pub fn open(args: &InputArgs, columns: Columns, extras: Extras, holes: bool) -> Result<Dataset> {
     let options = options(args).columns(columns).extras(extras).allow_missing(holes);
     Dataset::open(&args.input, &options)
+}
+
+/// Opens the rows that a plan measures: the plan says what each column holds.
+pub fn open_for_plan(args: &InputArgs, plan: &Plan, extras: Extras) -> Result<Dataset> {
+    Dataset::open(&args.input, &options(args).for_plan(plan).extras(extras))
+}
+
+/// Opens the rows that a model is applied to: the model says what each column holds.
+pub fn open_for_model(args: &InputArgs, recipe: &Recipe, extras: Extras) -> Result<Dataset> {
+    Dataset::open(&args.input, &options(args).for_recipe(recipe).extras(extras))
 }
 
 /// Returns the names of the columns of a file.

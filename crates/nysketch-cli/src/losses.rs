@@ -62,6 +62,11 @@ impl<'a> Lost<'a> {
         if self.share() > WARNING { warn(&text) } else { note(common, &text) }
     }
 
+    /// How many rows were lost.
+    pub fn skipped(&self) -> u64 {
+        self.losses.skipped()
+    }
+
     /// Rows by column.
     pub fn json(&self) -> Value {
         self.losses.by_column(&self.names).into_iter().map(|(name, n)| (name, json!(n))).collect()

@@ -193,6 +193,12 @@ impl Sums {
                 }
             }
         }
+        if plan.private.is_some() && self[Sum::Skipped][0] != 0 {
+            return broken(
+                "the number of skipped rows".into(),
+                "be above 0, although the plan is private",
+            );
+        }
         if let Some(people) = plan.people()
             && n > 0
             && self[Sum::PersonRows][0] < i128::from(people.rows)

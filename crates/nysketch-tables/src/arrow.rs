@@ -267,30 +267,11 @@ pub fn vectors(
     length: usize,
 ) -> Result<Result<Vec<f64>, (usize, usize)>, ArrowError> {
     let rows = array.len();
-    // Where each row starts among the values, and where the last one ends.
-    let (values, starts): (ArrayRef, Vec<usize>) = match array.data_type() {
-        DataType::List(_) => {
-            let list = array.as_list::<i32>();
-            (list.values().clone(), list.value_offsets().iter().map(|x| *x as usize).collect())
-        }
-        DataType::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            (list.values().clone(), list.value_offsets().iter().map(|x| *x as usize).collect())
-        }
-        DataType::FixedSizeList(_, n) => {
-            let (list, n) = (array.as_fixed_size_list(), *n as usize);
-            (list.values().clone(), (0..=rows).map(|i| i * n).collect())
-        }
-        other => return Err(no_numbers(other)),
-    };
-    let (Some(first), Some(last)) = (starts.first().copied(), starts.last().copied()) else {
-        return Ok(Ok(Vec::new()));
-    };
+    let (values, starts) = values_of(array)?;
     let odd = |i: &usize| array.is_valid(*i) && starts[i + 1] - starts[*i] != length;
     if let Some(row) = (0..rows).find(odd) {
         return Ok(Err((row, starts[row + 1] - starts[row])));
     }
-    let values = values.slice(first, last - first);
     let mut all = vec![0.0; values.len()];
     numbers(&values, &mut all, 0, 1)?;
     if array.null_count() == 0 {
@@ -299,11 +280,52 @@ pub fn vectors(
     let mut complete = Vec::with_capacity(rows * length);
     for i in 0..rows {
         match array.is_valid(i) {
-            true => complete.extend_from_slice(&all[starts[i] - first..][..length]),
+            true => complete.extend_from_slice(&all[starts[i]..][..length]),
             false => complete.resize(complete.len() + length, f64::NAN),
         }
     }
     Ok(Ok(complete))
+}
+
+/// The first coordinates of the vectors of an array as numbers, one vector after the other. Where a vector has fewer they are
+/// infinite, where it is missing NaN.
+pub(crate) fn first_coordinates(array: &ArrayRef, length: usize) -> Result<Vec<f64>, ArrowError> {
+    let (values, starts) = values_of(array)?;
+    let mut all = vec![0.0; values.len()];
+    numbers(&values, &mut all, 0, 1)?;
+    let mut found = Vec::with_capacity(array.len() * length);
+    for i in 0..array.len() {
+        let vector = &all[starts[i]..starts[i + 1]];
+        match vector.get(..length) {
+            _ if array.is_null(i) => found.resize(found.len() + length, f64::NAN),
+            Some(first) => found.extend_from_slice(first),
+            None => found.resize(found.len() + length, f64::INFINITY),
+        }
+    }
+    Ok(found)
+}
+
+/// The values of all vectors of an array; where each row starts among them, and where the last one ends.
+fn values_of(array: &ArrayRef) -> Result<(ArrayRef, Vec<usize>), ArrowError> {
+    let (values, starts): (&ArrayRef, Vec<usize>) = match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            (list.values(), list.value_offsets().iter().map(|x| *x as usize).collect())
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            (list.values(), list.value_offsets().iter().map(|x| *x as usize).collect())
+        }
+        DataType::FixedSizeList(_, n) => {
+            let (list, n) = (array.as_fixed_size_list(), *n as usize);
+            (list.values(), (0..=array.len()).map(|i| i * n).collect())
+        }
+        other => return Err(no_numbers(other)),
+    };
+    let (first, last) = (starts.first().copied(), starts.last().copied());
+    let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+    let starts = starts.into_iter().map(|start| start - first).collect();
+    Ok((values.slice(first, last - first), starts))
 }
 
 /// Reads the values of a dictionary, and each row by its key.
@@ -451,6 +473,14 @@ fn fill<'a, T: ArrowPrimitiveType>(
 /// # Ok::<(), arrow_schema::ArrowError>(())
 /// ```
 pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
+    texts_unless(array, |_, error| Err(error))
+}
+
+/// The same; `failed` decides on a value that has no text, such as a day out of range, by its number.
+pub(crate) fn texts_unless(
+    array: &ArrayRef,
+    mut failed: impl FnMut(usize, ArrowError) -> Result<(), ArrowError>,
+) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
     let write = text_of(array)?;
     let fraction = has_fractions(array.data_type());
     let mut known: HashMap<String, Arc<str>> = HashMap::new();
@@ -463,7 +493,11 @@ pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
             continue;
         }
         let mut text = String::new();
-        write_key(&write, fraction, i, &mut text)?;
+        if let Err(error) = write_key(&write, fraction, i, &mut text) {
+            failed(i, error)?;
+            texts.push(None);
+            continue;
+        }
         let shared = known.entry(text).or_insert_with_key(|t| Arc::from(t.as_str()));
         texts.push(Some(shared.clone()));
     }

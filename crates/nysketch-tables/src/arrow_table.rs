@@ -54,6 +54,7 @@ impl ArrowTable {
             let length = |i: usize| Some((i, first_length(batch.column(i))?));
             lists_of(schema).into_iter().filter_map(length).collect()
         };
+        let first = first.filter(|_| !options.rowwise);
         let lengths = first.map_or_else(HashMap::new, found);
         let schema = schema_of(name, schema, None, &lengths)?;
         let chosen = chosen(name, &schema, options)?;

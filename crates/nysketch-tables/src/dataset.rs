@@ -2,7 +2,7 @@
 
 use crate::columns::{ColumnRole, roles};
 use crate::error::{Error, Result, cannot_read};
-use crate::find::{Found, find, is_stdin};
+use crate::find::{Found, find_by, is_stdin};
 use crate::folders::Folders;
 use crate::formats::{Reader, Stored};
 use crate::meter::Meter;
@@ -72,7 +72,7 @@ impl Dataset {
         paths: impl IntoIterator<Item = P>,
         options: &ReadOptions,
     ) -> Result<Self> {
-        let found = find(&*options.store, paths)?;
+        let found = find_by(&*options.store, paths, !options.first_line_is_row())?;
         let meter: Arc<Meter> = Arc::default();
         let mut opened = Vec::new();
         for path in &found.files {

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, cannot_read};
 use crate::folders::keys_of;
 use crate::natural::natural_path_order;
-use crate::options::Format;
+use crate::options::{Format, ReadOptions};
 use crate::pattern::Pattern;
 use crate::store::{Kind, Metadata, Store};
 use nysketch_core::format::may_be_file;
@@ -44,17 +44,28 @@ pub(crate) fn by_content(start: &[u8]) -> Option<Format> {
 }
 
 /// Returns the format of a file: the forced one, otherwise by content, then by extension, then csv.
-pub(crate) fn format_of(store: &dyn Store, path: &Path, forced: Option<Format>) -> Result<Format> {
+pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format> {
+    if options.first_line_is_row() {
+        // The first bytes may belong to a row, and a file without rows is valid.
+        return Ok(options.format.or_else(|| by_extension(path)).unwrap_or(Format::Csv));
+    }
     let name = path.display();
-    let start = first_bytes(store, path)?;
+    let start = first_bytes(&*options.store, path)?;
     if start.is_empty() {
         return Err(Error::Empty { name: name.to_string() });
     }
-    if let Some(forced) = forced {
+    if let Some(forced) = options.format {
         return Ok(forced);
     }
-    check_readable(&name.to_string(), &start)?;
-    Ok(by_content(&start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
+    let start = if options.rowwise { first_line(&start) } else { &start };
+    check_readable(&name.to_string(), start)?;
+    Ok(by_content(start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
+}
+
+/// The bytes before the first line break: of a csv file, what does not depend on rows.
+pub(crate) fn first_line(start: &[u8]) -> &[u8] {
+    let end = start.iter().position(|b| matches!(b, b'\n' | b'\r'));
+    &start[..end.unwrap_or(start.len())]
 }
 
 /// Refuses files whose first bytes show that they are not tables, and names their type.
@@ -168,8 +179,17 @@ pub fn find<P: AsRef<Path>>(
     store: &dyn Store,
     paths: impl IntoIterator<Item = P>,
 ) -> Result<Found> {
+    find_by(store, paths, true)
+}
+
+/// The same; without `look`, files in folders are tables by their names alone, and not by their first bytes.
+pub(crate) fn find_by<P: AsRef<Path>>(
+    store: &dyn Store,
+    paths: impl IntoIterator<Item = P>,
+    look: bool,
+) -> Result<Found> {
     let (found, base) = (Found::default(), PathBuf::new());
-    let mut finder = Finder { store, found, base, seen: HashSet::new() };
+    let mut finder = Finder { store, found, base, look, seen: HashSet::new() };
     for path in paths {
         let path = path.as_ref();
         finder.base = path.to_path_buf();
@@ -207,6 +227,8 @@ struct Finder<'a> {
     found: Found,
     /// The given path up to its first wildcard.
     base: PathBuf,
+    /// Whether the first bytes of a file decide whether it is a table.
+    look: bool,
     /// The files that are already included.
     seen: HashSet<Identity>,
 }
@@ -302,7 +324,7 @@ impl Finder<'_> {
             let metadata = self.metadata(&path)?;
             let is_table = || -> Result<bool> {
                 Ok(by_extension(&path).is_some()
-                    || by_content(&first_bytes(self.store, &path)?).is_some())
+                    || self.look && by_content(&first_bytes(self.store, &path)?).is_some())
             };
             match metadata.kind {
                 Kind::Folder => self.add_folder(&path, &metadata, visited)?,

@@ -69,4 +69,5 @@ pub use formats::quiet_guarded_panics;
 pub use meter::Meter;
 pub use natural::{natural_order, natural_path_order};
 pub use options::{Columns, Extras, Format, Header, ReadOptions};
+pub use parse::read_number;
 pub use write::{OutputFormat, TableWriter};

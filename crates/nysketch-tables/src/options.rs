@@ -1,7 +1,7 @@
 //! What to read, and how.
 
 use crate::store::{Local, Store};
-use nysketch_core::{Choice, Named, Recipe};
+use nysketch_core::{Choice, Named, Plan, Recipe};
 use std::sync::Arc;
 
 /// Format of a table.
@@ -76,7 +76,8 @@ pub enum Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Columns {
-    /// These, in this order. Files that do not name their columns are matched by position.
+    /// These, in this order, each read as the type that it is listed under, whatever its values look like: in a csv
+    /// file `true` and `false` are the numbers 1 and 0. Files that do not name their columns are matched by position.
     Exactly {
         /// Columns of numbers.
         numbers: Vec<String>,
@@ -262,6 +263,18 @@ pub struct ReadOptions {
     pub skip_invalid: bool,
     /// Whether missing values are expected: then they are no error that comes before that of a later row.
     pub allow_missing: bool,
+    /// Whether each row is read by itself, so that no row can change how another row is read or whether the table is
+    /// read at all: for private plans. Needs [`Columns::Exactly`].
+    ///
+    /// * A row that cannot be read is invalid, and never an error: its numbers are infinite.
+    /// * In a csv file every line is one row, and every line break ends it, also within quotes. The first line names
+    ///   the columns, even if its names are numbers, unless [`header`](Self::header) is [`Header::Absent`]. Then the
+    ///   lines hold the columns in their order, or the columns are called `c0`, `c1`, …, and the format is that of
+    ///   the extension or of [`format`](Self::format): the first line is a row, and decides on no other.
+    /// * Times with and without a zone may be mixed in a csv file. In a column of lists, each list needs the
+    ///   coordinates that are read.
+    /// * Types that a file declares decide for all its rows, and a column of an unusable type is an error.
+    pub rowwise: bool,
     /// Which columns to read, and as what.
     pub columns: Columns,
     /// What to read in addition.
@@ -278,6 +291,7 @@ impl Default for ReadOptions {
             delimiter: None,
             skip_invalid: false,
             allow_missing: false,
+            rowwise: false,
             columns: Columns::default(),
             extras: Extras::default(),
             store: Arc::new(Local),
@@ -314,6 +328,48 @@ impl ReadOptions {
     pub fn allow_missing(mut self, allow: bool) -> Self {
         self.allow_missing = allow;
         self
+    }
+
+    /// With rows that are read one by one, whatever the others hold.
+    pub fn rowwise(mut self, rowwise: bool) -> Self {
+        self.rowwise = rowwise;
+        self
+    }
+
+    /// For rows that a plan measures: its columns, each of the type that it has in the plan. Rows of a private plan are
+    /// read one by one.
+    ///
+    /// ```
+    /// use nysketch_core::{PlanParams, PrivateParams, RowSource, plan_for, rows::read_in_order};
+    /// use nysketch_tables::{Dataset, ReadOptions};
+    ///
+    /// let private = PrivateParams::new([("age".into(), 0.0, 120.0)]);
+    /// let anywhere = private.anywhere(100, 0)?;
+    /// let plan = plan_for(&anywhere, PlanParams::default().landmarks(5).private(private))?.0;
+    /// let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("x.csv");
+    /// std::fs::write(&file, "age\ntrue\n2013-01-31\n\"open\n47\n")?;
+    /// let table = Dataset::open([&file], &ReadOptions::default().for_plan(&plan))?;
+    /// let mut ages: Vec<f64> = Vec::new();
+    /// read_in_order(&table, &(), |block| Ok(ages.extend(&block.values)))?;
+    /// assert_eq!(ages, [1.0, f64::INFINITY, f64::INFINITY, 47.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn for_plan(self, plan: &Plan) -> Self {
+        let private = plan.private.is_some();
+        let options = self.for_recipe(&plan.recipe);
+        let skip_invalid = options.skip_invalid || private;
+        options.rowwise(private).skip_invalid(skip_invalid)
+    }
+
+    /// Whether the first line of a csv file is one of its rows, which must not decide on anything but itself.
+    pub(crate) fn first_line_is_row(&self) -> bool {
+        self.rowwise && self.header == Header::Absent
+    }
+
+    /// For rows that a model is applied to: its columns, each of the type that it has in the model.
+    pub fn for_recipe(self, recipe: &Recipe) -> Self {
+        self.columns(Columns::of_recipe(recipe)).allow_missing(recipe.least_present.is_some())
     }
 
     /// With these columns.

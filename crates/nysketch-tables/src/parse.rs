@@ -25,6 +25,23 @@ pub fn truth(field: &[u8]) -> Option<f64> {
     }
 }
 
+/// The number in a field of a column of numbers: NaN where it is missing, infinite where there is none.
+///
+/// Without the white space around it, a field is missing if it is empty, one of `NA`, `N/A`, `null`, `NULL`, `None` and `#N/A`,
+/// or `nan` in any case. `true` and `false` are 1 and 0, also as `True` and `TRUE`. Else it is a decimal number with or without
+/// a sign, a point and an exponent, of which the nearest double is taken.
+///
+/// ```
+/// use nysketch_tables::read_number;
+///
+/// assert_eq!([" 1.5", "-1e3", "True"].map(|text| read_number(text.as_bytes())), [1.5, -1e3, 1.0]);
+/// assert!(read_number(b"NA").is_nan());
+/// assert!(["yes", "1,5", "0x10", "1e999", "inf"].iter().all(|t| read_number(t.as_bytes()).is_infinite()));
+/// ```
+pub fn read_number(field: &[u8]) -> f64 {
+    number(field).or_else(|| truth(field)).unwrap_or(f64::INFINITY)
+}
+
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Time {

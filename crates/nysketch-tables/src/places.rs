@@ -29,6 +29,8 @@ pub struct Names {
     pub lengths: HashMap<String, usize>,
     /// The file whose columns decided what is a number; `None` where the caller did.
     pub first: Option<Arc<str>>,
+    /// Whether no row may depend on others.
+    pub rowwise: bool,
 }
 
 /// Whether the times of a column have a zone: what all files and threads know of it so far.
@@ -158,7 +160,10 @@ impl Places {
         if !missing.is_empty() && !by_position {
             let plural = if missing.len() > 1 { "s" } else { "" };
             let missing = missing.join(", ");
-            let how = format!("lacks the column{plural} {missing}; it has {}", schema.list());
+            let mut how = format!("lacks the column{plural} {missing}; it has {}", schema.list());
+            if names.rowwise && schema.named && schema.texts {
+                how.push_str("; if its first line is a row, pass `no_header`");
+            }
             return Err(Error::columns(file, how));
         }
         Finder { file, schema, names, folders, by_position }.places(names)
@@ -178,7 +183,7 @@ impl Finder<'_> {
         for (j, name) in names.values.iter().enumerate() {
             let source = self.source(j, name)?;
             let column = self.schema.column(source);
-            truths.values.push(column.kind == Kind::Truth);
+            truths.values.push(self.reads_truths(column));
             values.push(match names.times.get(&j) {
                 Some(zone) => self.time(source, column, zone)?,
                 None => self.number(source, column)?,
@@ -195,7 +200,7 @@ impl Finder<'_> {
             None => None,
             Some(name) => {
                 let source = self.source(0, name)?;
-                truths.weight = self.schema.column(source).kind == Kind::Truth;
+                truths.weight = self.reads_truths(self.schema.column(source));
                 Some(self.number(source, self.schema.column(source))?)
             }
         };
@@ -264,12 +269,21 @@ impl Finder<'_> {
         Err(Error::in_file(self.file, how))
     }
 
+    /// Whether `true` and `false` are numbers in a column: where the caller says that it holds numbers, or where most of
+    /// its values are these.
+    fn reads_truths(&self, column: &Column) -> bool {
+        self.names.first.is_none() || column.kind == Kind::Truth
+    }
+
     fn number(&self, source: Source, column: &Column) -> Result<Value> {
         let file_column = match source {
             Source::Folder(i) => {
                 let text = self.folders.get(i).and_then(|t| t.as_deref()).unwrap_or_default();
-                return match parse::number(text.as_bytes()) {
+                let truth = || parse::truth(text.as_bytes()).filter(|_| self.reads_truths(column));
+                return match parse::number(text.as_bytes()).or_else(truth) {
                     Some(x) => Ok(Value::Constant(x)),
+                    // A file of such a folder may hold one row alone.
+                    None if self.names.rowwise => Ok(Value::Constant(f64::INFINITY)),
                     None => Err(self.folder(column, text, "number")),
                 };
             }
@@ -309,6 +323,7 @@ impl Finder<'_> {
                 let text = self.folders.get(i).and_then(|t| t.as_deref()).unwrap_or_default();
                 match parse::time(text.as_bytes()) {
                     Some(time) => Ok(Value::Constant(time.seconds)),
+                    None if self.names.rowwise => Ok(Value::Constant(f64::INFINITY)),
                     None => Err(self.folder(column, text, "date")),
                 }
             }
@@ -353,6 +368,8 @@ impl Finder<'_> {
                 return self.differs(described, &there, "not vectors of one length");
             }
             Kind::Vector(n) => Some(n),
+            // How long others are is a matter of other rows.
+            _ if self.names.rowwise => None,
             _ => known,
         };
         if length.is_some_and(|n| coordinate >= n) {

@@ -17,6 +17,10 @@ pub fn by_default(options: &ReadOptions) -> bool {
 
 /// Chooses the columns that the options ask for, from the types in the first file.
 pub fn chosen(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Chosen> {
+    if options.rowwise && !matches!(options.columns, Columns::Exactly { .. }) {
+        let how = "rows are read one by one only where it is known what each column holds";
+        return Err(Error::Usage(how.into()));
+    }
     let chosen = match &options.columns {
         Columns::Exactly { numbers, times, categories } => Chosen {
             values: numbers.clone(),
@@ -76,6 +80,7 @@ pub fn names(
         kept,
         lengths,
         first: by_first.then(|| Arc::from(file)),
+        rowwise: options.rowwise,
     })
 }
 

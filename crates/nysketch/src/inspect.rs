@@ -288,7 +288,8 @@ impl Inspection {
         let (sketch, plan) = (context.sketch(), context.plan());
         let mut found = Self::new(plan, "sketch");
         found.rows = Some(sketch.rows());
-        found.skipped = Some(sketch.skipped());
+        // A private sketch does not record them.
+        found.skipped = plan.private.is_none().then(|| sketch.skipped());
         found.complete = plan.is_partial().then(|| sketch.complete_rows());
         found.folds = FoldSummary::of(sketch);
         found.roles = ColumnSummary::of_sketch(sketch);

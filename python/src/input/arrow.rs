@@ -51,7 +51,9 @@ impl ArrowSource {
             Weights::Values(values) => (None, Some(values)),
         };
         let beside = nysketch_tables::Extras::default().weight(weight).key(extras.key);
-        let options = ReadOptions::default().columns(wanted.columns(taken)).extras(beside);
+        let rowwise = wanted.rowwise().is_some();
+        let columns = wanted.columns(taken);
+        let options = ReadOptions::default().columns(columns).extras(beside).rowwise(rowwise);
         let table = ArrowTable::new("X", &schema, first.as_ref(), &options);
         let table = table.map_err(table_exception)?;
         let notes = table.notes().to_vec();

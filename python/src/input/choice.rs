@@ -1,6 +1,6 @@
 //! The choice of columns to read, and their types.
 
-use nysketch::Recipe;
+use nysketch::{Plan, Recipe};
 use nysketch_tables::Columns;
 
 /// The columns to read.
@@ -15,6 +15,8 @@ pub enum Wanted {
         times: Vec<String>,
         /// Columns of categories.
         categories: Vec<String>,
+        /// Whether each row is read by itself, as for a private plan.
+        rowwise: bool,
     },
 }
 
@@ -44,10 +46,28 @@ pub enum Chosen {
 impl Wanted {
     /// Returns the columns that a plan or a model reads from a table.
     pub fn recipe(recipe: &Recipe) -> Self {
+        Self::of(recipe, false)
+    }
+
+    /// What a plan takes from a table that is sketched.
+    pub fn plan(plan: &Plan) -> Self {
+        Self::of(&plan.recipe, plan.private.is_some())
+    }
+
+    fn of(recipe: &Recipe, rowwise: bool) -> Self {
         Wanted::Exactly {
             numbers: recipe.inputs(),
             times: recipe.times(),
             categories: recipe.categories.iter().map(|c| c.name.clone()).collect(),
+            rowwise,
+        }
+    }
+
+    /// The columns of numbers, where each row is read by itself.
+    pub(super) fn rowwise(&self) -> Option<Vec<String>> {
+        match self {
+            Wanted::Exactly { numbers, rowwise: true, .. } => Some(numbers.clone()),
+            _ => None,
         }
     }
 
@@ -55,7 +75,7 @@ impl Wanted {
     pub(super) fn columns(self, taken: Vec<String>) -> Columns {
         let choice = match self {
             Wanted::Choice(choice) => choice,
-            Wanted::Exactly { numbers, times, categories } => {
+            Wanted::Exactly { numbers, times, categories, .. } => {
                 return Columns::Exactly { numbers, times, categories };
             }
         };

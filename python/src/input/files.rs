@@ -55,12 +55,14 @@ impl Files {
         if extras.position != 0 {
             return refuse("the rows of files are counted from the first");
         }
+        let rowwise = wanted.rowwise().is_some();
         let columns = wanted.columns(taken);
         let beside = nysketch_tables::Extras::default().weight(weight.clone()).key(extras.key);
         let options = self
             .options()?
             .columns(columns)
             .extras(beside)
+            .rowwise(rowwise)
             .skip_invalid(extras.skip_invalid)
             .allow_missing(extras.allow_missing);
         let dataset = Dataset::open(&self.paths, &options).map_err(table_exception)?;

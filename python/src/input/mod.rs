@@ -27,6 +27,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
+/// Reads the number in a text as in csv files: NaN if it is missing, infinite if it is no number.
+#[pyfunction]
+pub fn _read_number(text: &[u8]) -> f64 {
+    nysketch_tables::read_number(text)
+}
+
 /// Rows of any source.
 pub trait Rows: RowSource + Send + Sync {
     /// Returns the columns that names match. Ranges and patterns are supported if the source itself
@@ -142,8 +148,9 @@ impl Input {
                 .extend(taken.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
             names
         });
+        let input = py.import("nysketch._input")?;
         let (x, names): (Bound<'_, PyAny>, Option<Vec<String>>) =
-            py.import("nysketch._input")?.call_method1("table", (x, read))?.extract()?;
+            input.call_method1("table", (x, read, wanted.rowwise()))?.extract()?;
         let array = x.cast::<PyUntypedArray>();
         let shape = match &array {
             Ok(array) => match array.shape() {
@@ -198,7 +205,7 @@ fn named(
     let names = names.unwrap_or_else(|| nysketch::rows::default_names(columns));
     let choice = match wanted {
         Wanted::Choice(choice) => choice,
-        Wanted::Exactly { numbers, times, categories } => {
+        Wanted::Exactly { numbers, times, categories, .. } => {
             let all = [&numbers[..], &categories[..]].concat();
             if let Some(time) = times.first() {
                 return refuse(format!(

@@ -115,7 +115,12 @@ impl<'a> Checkpoint<'a> {
             );
         }
         let done = RowSet::new(header.done.iter().map(|(a, b)| *a..*b));
-        let counted = sketch.rows() + sketch.skipped();
+        // A private sketch does not record how many rows were skipped.
+        let skipped = match sketch.plan().private {
+            None => sketch.skipped(),
+            Some(_) => header.losses.skipped(),
+        };
+        let counted = sketch.rows() + skipped;
         if sketch.plan().weighting.is_none() && counted != done.len() {
             bail!(
                 "{name} is damaged: its sketch has {counted} rows, but {} were read; delete it to start again",

@@ -42,9 +42,7 @@ pub fn run(args: &Evaluate, common: &Common) -> Result<()> {
         _ => None,
     };
     let extras = Extras::default().key(key).weight(args.weights.clone());
-    let columns_read = Columns::of_recipe(&model.recipe);
-    let holes = model.recipe.least_present.is_some();
-    let input = input::open(&args.input, columns_read, extras, holes)?;
+    let input = input::open_for_model(&args.input, &model.recipe, extras)?;
     tell_input(&input, common);
     let bar = Bar::reading("evaluating", &input, common.quiet);
     let predictor = on_device(&model, &args.device, &input, common)?;

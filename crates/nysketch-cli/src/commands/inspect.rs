@@ -129,8 +129,7 @@ fn contained(
     common: &Common,
 ) -> Result<Contained> {
     let input = InputArgs { skip_invalid: true, ..InputArgs::of(table) };
-    let columns = Columns::of_recipe(&plan.recipe);
-    let source = input::open(&input, columns, Extras::default(), true)?;
+    let source = input::open_for_plan(&input, plan, Extras::default())?;
     let bar = Bar::reading("comparing", &source, common.quiet);
     Ok(Contained::of(plan, sketch, &source, common.threads(), &bar)?)
 }

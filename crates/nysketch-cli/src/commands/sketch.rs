@@ -21,7 +21,7 @@ use nysketch::{
 use nysketch_report::words::columns;
 use nysketch_report::words::describe::{amount, folds_text, measured_at, raw_rows};
 use nysketch_tables::store::Local;
-use nysketch_tables::{Columns, Dataset, Extras, find};
+use nysketch_tables::{Dataset, Extras, find};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,7 +126,13 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     if let Some(checkpoint) = &checkpoint {
         checkpoint.remove();
     }
-    lost.tell(common, "; the sketch records how many");
+    lost.tell(
+        common,
+        match plan.private {
+            None => "; the sketch records how many",
+            Some(_) => "; no file records that",
+        },
+    );
     columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
     empty_folds(&sketch).iter().for_each(|message| warn(message));
     if plan.private.is_some() {
@@ -251,7 +257,7 @@ fn tell(
     let mut json = serde_json::to_value(PlanSummary::new(plan))?;
     json["file"] = name(&args.output);
     json["rows"] = json!(sketch.counted());
-    json["skipped"] = json!(sketch.skipped());
+    json["skipped"] = json!(lost.skipped());
     json["skipped_by_column"] = lost.json();
     json["roles"] = serde_json::to_value(ColumnSummary::of_sketch(sketch))?;
     if plan.is_partial() {
@@ -300,10 +306,9 @@ fn open_for_plan(
     common: &Common,
 ) -> Result<Option<Dataset>> {
     let mut input = input.clone();
-    // An error would tell the world that there is such a row.
-    input.skip_invalid |= plan.private.is_some();
     let stdin = |p: &PathBuf| p == Path::new("-");
-    if args.allow_empty {
+    // Under a private plan a file without a header may be empty, which depends on its rows.
+    if args.allow_empty && !(plan.private.is_some() && input.no_header) {
         let not_empty =
             |p: &PathBuf| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0);
         let found = find(&Local, &input.input)?;
@@ -317,7 +322,7 @@ fn open_for_plan(
     let people = plan.people().map(|people| people.column.as_str());
     let extras = Extras::default().weight(weight).key(key(args).or(people));
     let only_stdin = input.input.len() == 1 && stdin(&input.input[0]);
-    match input::open(&input, Columns::of_recipe(&plan.recipe), extras, plan.is_partial()) {
+    match input::open_for_plan(&input, plan, extras) {
         Err(nysketch_tables::Error::Empty { .. }) if args.allow_empty && only_stdin => Ok(None),
         Err(error) => Err(error.into()),
         Ok(input) => {

@@ -249,9 +249,8 @@ impl Accumulator {
                 skipped += 1;
             }
         }
-        let sums = self.sums();
-        sums[Sum::Rows][0] += i128::from(outcome.weight);
-        sums[Sum::Skipped][0] += i128::from(skipped);
+        self.sums()[Sum::Rows][0] += i128::from(outcome.weight);
+        self.count_skipped(skipped);
         Ok(())
     }
 
@@ -369,7 +368,14 @@ impl Accumulator {
         }
         let weight = invalid.is_empty().then_some(d);
         self.losses.skip(invalid.into_iter().chain(weight));
-        self.sums()[Sum::Skipped][0] += 1;
+        self.count_skipped(1);
+    }
+
+    /// Counts rows that are left out among the sums. Under a private plan they leave no trace there.
+    fn count_skipped(&mut self, rows: u64) {
+        if self.plan.private.is_none() {
+            self.sums()[Sum::Skipped][0] += i128::from(rows);
+        }
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {

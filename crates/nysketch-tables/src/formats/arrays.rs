@@ -1,15 +1,15 @@
 //! Converts Arrow tables to numbers and text, for Parquet and Arrow files.
 
 use crate::arrow::{
-    codes, is_numeric, is_text, is_time, numbers, pandas_index, texts, times, type_name, vector_of,
-    vectors,
+    codes, first_coordinates, is_numeric, is_text, is_time, numbers, pandas_index, texts_unless,
+    times, type_name, vector_of, vectors,
 };
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::places::{Places, Text, Value};
+use crate::places::{Places, Text, Value, Vector};
 use crate::schema::{Column, Kind, MOST_COORDINATES, Schema, Zone};
 use crate::text::has_text;
-use crate::texts::fill;
+use crate::texts::{encode, fill};
 use crate::track::Raw;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
@@ -45,13 +45,13 @@ pub fn batch(
         }
     }
     for vector in &columns.vectors {
-        let n = vector.length;
-        let all = vectors(at(vector.column), n).map_err(broken)?.map_err(|(row, found)| {
-            let (row, name) = (first_row + row as u64, &vector.name);
-            let how = format!("a vector of {found} numbers, where others have {n}");
-            Error::in_file(file, format!("row {row}, column '{name}': {how}"))
-        })?;
-        for (row, vector_of_row) in values.chunks_exact_mut(d).zip(all.chunks_exact(n)) {
+        let all = if columns.names.rowwise {
+            first_coordinates(at(vector.column), vector.length).map_err(broken)?
+        } else {
+            all_coordinates(file, first_row, at(vector.column), vector)?
+        };
+        let vectors = all.chunks_exact(vector.length);
+        for (row, vector_of_row) in values.chunks_exact_mut(d).zip(vectors) {
             vector.picks.iter().for_each(|(from, to)| row[*to] = vector_of_row[*from]);
         }
     }
@@ -64,23 +64,38 @@ pub fn batch(
             weights
         }
     };
+    // Rows that a value without a text makes invalid, where that is no error.
+    let mut textless = Vec::new();
+    let mut texts = |column| {
+        let failed = |row, error| {
+            if columns.names.rowwise { Ok(textless.push(row)) } else { Err(error) }
+        };
+        texts_unless(at(column), failed).map_err(broken)
+    };
     let keys = match &columns.key {
         None => Vec::new(),
         Some(Text::Constant(text)) => vec![text.clone(); rows],
-        Some(Text::Column(column)) => texts(at(*column)).map_err(broken)?,
+        Some(Text::Column(column)) => texts(*column)?,
     };
     let wide = columns.categories.len();
     let mut levels = vec![MISSING; rows * wide];
     let categories = columns.categories.iter().zip(&columns.names.categories);
     for (k, (text, category)) in categories.enumerate() {
+        let vocabulary = &category.vocabulary;
         match text {
+            Text::Column(column) if columns.names.rowwise => {
+                let texts = texts(*column)?;
+                let texts = texts.iter().map(|t| t.as_deref().filter(|t| !t.is_empty()));
+                encode(vocabulary, texts, &mut levels, k, wide);
+            }
             Text::Column(column) => {
-                codes(at(*column), &category.vocabulary, &mut levels, k, wide).map_err(broken)?;
+                codes(at(*column), vocabulary, &mut levels, k, wide).map_err(broken)?;
             }
-            Text::Constant(text) => {
-                fill(&category.vocabulary, text.as_deref(), &mut levels, k, wide)
-            }
+            Text::Constant(text) => fill(vocabulary, text.as_deref(), &mut levels, k, wide),
         }
+    }
+    for row in textless {
+        values[row * d..][..d].fill(f64::INFINITY);
     }
     let kept = columns.kept.iter().map(|text| match text {
         Text::Column(column) => at(*column).clone(),
@@ -89,6 +104,22 @@ pub fn batch(
     let kept = kept.collect();
     let block = Block { values, codes: levels, weights, keys, columns: d, ..Block::default() };
     Ok(Batch::new(block, kept))
+}
+
+/// Returns the coordinates of vectors that all have the same length.
+fn all_coordinates(
+    file: &str,
+    first_row: u64,
+    array: &ArrayRef,
+    vector: &Vector,
+) -> Result<Vec<f64>> {
+    let broken = |e: ArrowError| Error::damaged(file, format!("cannot be read: {e}"));
+    let n = vector.length;
+    vectors(array, n).map_err(broken)?.map_err(|(row, found)| {
+        let (row, name) = (first_row + row as u64, &vector.name);
+        let how = format!("a vector of {found} numbers, where others have {n}");
+        Error::in_file(file, format!("row {row}, column '{name}': {how}"))
+    })
 }
 
 /// Returns the columns of number lists whose length the schema does not declare.

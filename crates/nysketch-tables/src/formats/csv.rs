@@ -3,21 +3,20 @@
 
 use super::records::{Chunk, RecordError, Records, fields_of, mended, single_fields};
 use super::stored::Stored;
+use super::text_rows::{Cell, TextRows};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::find::peek;
 use crate::meter::Meter;
-use crate::options::{Format, Header, ReadOptions};
+use crate::options::{Columns, Format, Header, ReadOptions};
 use crate::parse;
-use crate::places::{Places, SharedZone, Text, Value};
+use crate::places::{Places, SharedZone};
 use crate::schema::{Column, Kind, Schema, Zone};
-use crate::texts::{Texts, encode, fill};
 use crate::track::{Raw, Track};
-use arrow_array::StringArray;
 use csv::{ByteRecord, ReaderBuilder};
 use nysketch_core::Block;
-use nysketch_core::rows::{MISSING, default_names, part_rows};
-use std::collections::{HashMap, HashSet};
+use nysketch_core::rows::{default_names, part_rows};
+use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 
@@ -39,6 +38,8 @@ pub struct Dialect {
     pub lenient: bool,
     /// Whether a missing value is no error.
     pub allow_missing: bool,
+    /// Whether the options say what each column is read as, so that no value has to be looked at for it.
+    typed: bool,
 }
 
 impl Dialect {
@@ -50,6 +51,7 @@ impl Dialect {
             header: options.header,
             lenient: options.skip_invalid,
             allow_missing: options.skip_invalid || options.allow_missing,
+            typed: matches!(options.columns, Columns::Exactly { .. }),
         }
     }
 }
@@ -202,16 +204,23 @@ impl Csv {
         let stdin = Mutex::default();
         let mut csv = Csv { name, file: None, dialect, fields, record_bytes: 1, stdin };
         let mut seen = vec![Seen::default(); fields];
+        let sizes = if dialect.typed { &sizes[..1] } else { sizes };
         for &size in sizes {
             let in_file = |error| CsvError::Records { file: csv.name.clone(), error };
             let Some(chunk) = records.look(size).map_err(in_file)? else { break };
             csv.record_bytes = (chunk.bytes.len() as u64).div_ceil(chunk.rows) as usize;
+            if dialect.typed {
+                break;
+            }
             seen = csv.sniff(&chunk)?;
             if seen.iter().all(|seen| seen.values > 0) {
                 break;
             }
         }
-        let kinds = seen.iter().map(Seen::kind);
+        let kind = |seen: &Seen| {
+            if dialect.typed { (Kind::Text, "text".to_string()) } else { seen.kind() }
+        };
+        let kinds = seen.iter().map(kind);
         let mut schema =
             match names {
                 names if named => {
@@ -432,20 +441,7 @@ fn read_header(
         }
         return Ok((default_names(record.len()), false));
     }
-    let mut names: Vec<String> = Vec::new();
-    for (j, field) in record.iter().enumerate() {
-        let not_text =
-            |_| Error::in_file(name, format!("the name of column {} is not valid UTF-8", j + 1));
-        let text = std::str::from_utf8(field).map_err(not_text)?.trim();
-        names.push(text.to_string());
-    }
-    let given: HashSet<String> = names.iter().cloned().collect();
-    let free = |name: &String| !given.contains(name);
-    let mut others = (0..).map(|i| format!("unnamed{i}")).filter(free);
-    for (j, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
-        // As pandas writes its index, also beside columns that are called as those without names are.
-        *name = Some(format!("c{j}")).filter(free).or_else(|| others.next()).unwrap_or_default();
-    }
+    let names = column_names(name, record.iter())?;
     if header == Header::Expected && names.iter().all(|n| n.parse::<f64>().is_ok()) {
         let start = names[..names.len().min(3)].join(",");
         let how = format!(
@@ -459,6 +455,25 @@ fn read_header(
         records.single_column();
     }
     Ok((names, true))
+}
+
+/// The names in a header; columns without one get one that no other has.
+pub fn column_names<'a>(file: &str, fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for (j, field) in fields.enumerate() {
+        let not_text =
+            |_| Error::in_file(file, format!("the name of column {} is not valid UTF-8", j + 1));
+        let text = std::str::from_utf8(field).map_err(not_text)?.trim();
+        names.push(text.to_string());
+    }
+    let given: HashSet<String> = names.iter().cloned().collect();
+    let free = |name: &String| !given.contains(name);
+    let mut others = (0..).map(|i| format!("unnamed{i}")).filter(free);
+    for (j, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
+        // As pandas writes its index, also beside columns that are called as those without names are.
+        *name = Some(format!("c{j}")).filter(free).or_else(|| others.next()).unwrap_or_default();
+    }
+    Ok(names)
 }
 
 /// The error of the first row that misses a value: it comes before that of a later row which cannot be read.
@@ -505,112 +520,30 @@ impl Raw for CsvRaw {
 
     fn decode(self: Box<Self>, first_row: u64) -> nysketch_core::Result<Batch> {
         let (csv, columns) = (&self.csv, &*self.columns);
-        let (rows, names) = (self.chunk.rows as usize, &*columns.names);
-        let d = columns.values.len();
-        let mut block = Block { columns: d, ..Block::default() };
-        block.values.reserve(rows * d);
-        let cells = cells(columns);
-        let mut categories: Vec<Texts> =
-            columns.categories.iter().map(|_| Texts::default()).collect();
-        let mut kept: Vec<Vec<Option<String>>> = vec![Vec::new(); columns.kept.len()];
-        let mut keys: HashMap<String, Arc<str>> = HashMap::new();
+        let rows = self.chunk.rows as usize;
+        let mut all = TextRows::new(columns, rows);
         let visited = csv.for_each_record(&self.chunk, first_row, |row, record| {
             let field = |column: usize| record.get(column).unwrap_or_default();
-            for cell in &cells {
-                block.values.push(match cell {
-                    Cell::Constant(x) => *x,
-                    Cell::Number { column, name, truths } => {
-                        csv.number(row, field(*column), name, *truths)?
-                    }
-                    Cell::Time { column, name, zone } => {
-                        csv.time(row, field(*column), name, zone)?
-                    }
-                });
-            }
-            if let (Some(value), Some(name)) = (columns.weight, &names.weight) {
-                let truths = columns.truths.weight;
-                block.weights.push(match value {
-                    Value::Column(column) => csv.number(row, field(column), name, truths)?,
-                    Value::Constant(x) => x,
-                    Value::Vector => f64::NAN,
-                });
-            }
-            let levels = categories.iter_mut().zip(&columns.categories).zip(&names.categories);
-            for ((texts, text), category) in levels {
-                if let Text::Column(column) = text {
-                    let text = csv.text(row, field(*column), &category.name)?;
-                    texts.push(text);
+            let number = |cell: &Cell<'_>| match cell {
+                Cell::Constant(x) => Ok(*x),
+                Cell::Number { column, name, truths } => {
+                    csv.number(row, field(*column), name, *truths)
                 }
-            }
-            if let (Some(text), Some(name)) = (&columns.key, &names.key) {
-                block.keys.push(match text {
-                    Text::Constant(text) => text.clone(),
-                    Text::Column(column) => match csv.text(row, field(*column), name)? {
-                        "" => None,
-                        text => Some(match keys.get(text) {
-                            Some(known) => known.clone(),
-                            None => keys.entry(text.into()).or_insert(Arc::from(text)).clone(),
-                        }),
-                    },
-                });
-            }
-            for ((out, text), name) in kept.iter_mut().zip(&columns.kept).zip(&names.kept) {
-                let text = match text {
-                    Text::Constant(text) => text.as_deref().unwrap_or_default(),
-                    Text::Column(column) => csv.text(row, field(*column), name)?,
-                };
-                out.push(Some(text).filter(|t| !t.is_empty()).map(String::from));
-            }
-            Ok(())
+                Cell::Time { column, name, zone } => csv.time(row, field(*column), name, zone),
+            };
+            all.add(number, |column, name| csv.text(row, field(column), name))
         });
         if let Err(error) = visited {
+            let block = &mut all.block;
             block.first_row = first_row;
             block.file = csv.name.clone();
             // A missing value before the error is the first one, unless such rows are no mistake.
             let missing = match csv.dialect.allow_missing {
                 true => None,
-                false => first_missing(&block, columns),
+                false => first_missing(block, columns),
             };
             return Err(missing.unwrap_or_else(|| nysketch_core::Error::source(error)));
         }
-        let wide = categories.len();
-        block.codes = vec![MISSING; rows * wide];
-        let levels = categories.iter().zip(&columns.categories).zip(&names.categories);
-        for (k, ((texts, text), category)) in levels.enumerate() {
-            match text {
-                Text::Column(_) => {
-                    encode(&category.vocabulary, texts.iter(), &mut block.codes, k, wide);
-                }
-                Text::Constant(text) => {
-                    fill(&category.vocabulary, text.as_deref(), &mut block.codes, k, wide);
-                }
-            }
-        }
-        let kept = kept.into_iter().map(|k| Arc::new(StringArray::from(k)) as _).collect();
-        Ok(Batch::new(block, kept))
+        Ok(all.finish(rows))
     }
-}
-
-/// How a number of a record is read.
-enum Cell<'a> {
-    Number { column: usize, name: &'a str, truths: bool },
-    Time { column: usize, name: &'a str, zone: &'a SharedZone },
-    Constant(f64),
-}
-
-/// What is read of every record, in the order of the columns of numbers.
-fn cells(columns: &Places) -> Vec<Cell<'_>> {
-    let mut cells = Vec::with_capacity(columns.values.len());
-    for (j, value) in columns.values.iter().enumerate() {
-        let name = &columns.names.values[j];
-        cells.push(match value {
-            Value::Constant(x) => Cell::Constant(*x),
-            Value::Vector => Cell::Constant(f64::NAN),
-            Value::Column(column) => match columns.names.times.get(&j) {
-                Some(zone) => Cell::Time { column: *column, name, zone },
-                None => Cell::Number { column: *column, name, truths: columns.truths.values[j] },
-            },
-        });
-    }
-    cells
 }

@@ -38,12 +38,12 @@ impl std::fmt::Debug for Ipc {
 }
 
 impl Ipc {
-    /// Opens a file.
-    pub fn open(file: Stored) -> Result<(Self, Schema)> {
+    /// Opens a file and, unless rows must not depend on others, finds the lengths of the first lists.
+    pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let (arrow, _) = batches(&name, file.open()?, None)?;
         let lists = lists_of(&arrow);
-        let lengths = match lists.is_empty() {
+        let lengths = match lists.is_empty() || rowwise {
             true => HashMap::new(),
             false => lengths_of(&name, &lists, batches(&name, file.open()?, Some(&lists))?.1)?,
         };
@@ -52,13 +52,14 @@ impl Ipc {
     }
 
     /// Reads the schema from stdin and keeps the rest for the one track there can be.
-    pub fn stdin(source: impl Read + Send + 'static) -> Result<(Self, Schema)> {
+    pub fn stdin(source: impl Read + Send + 'static, rowwise: bool) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
         let (arrow, mut batches) = stream(&name, source, None)?;
         let mut lengths = HashMap::new();
         let lists = lists_of(&arrow);
         // Only where it matters: the first rows may come late.
         if !lists.is_empty()
+            && !rowwise
             && let Some(first) = guarded(&name, || batches.next().transpose())?
         {
             let found = lists.iter().filter_map(|i| Some((*i, first_length(first.column(*i))?)));

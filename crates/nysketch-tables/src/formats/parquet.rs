@@ -39,8 +39,8 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    /// Reads the footer.
-    pub fn open(file: Stored) -> Result<(Self, Schema)> {
+    /// Reads the footer and, unless rows must not depend on others, the lengths of the first lists.
+    pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let chunks = Chunks::open(&file)?;
         let (name, bytes) = (&file.name, chunks.length);
         let metadata = load(name, &chunks)?;
@@ -52,7 +52,8 @@ impl Parquet {
             return Err(Error::damaged(name, how));
         };
         let rows = groups.iter().fold(0u64, |total, rows| total.saturating_add(*rows));
-        let lengths = lengths(name, &chunks, &metadata, &groups)?;
+        let lengths =
+            if rowwise { HashMap::new() } else { lengths(name, &chunks, &metadata, &groups)? };
         let schema = schema_of(name, metadata.schema(), Some(rows), &lengths)?;
         let arrow = metadata.schema().clone();
         let metadata = Mutex::default();

@@ -1,0 +1,242 @@
+//! CSV files under a private plan: a line is a row, read by itself, and never an error. What a file is, and which columns it
+//! has, follows from its name, the options and its header, never from a row.
+
+use super::csv::{Dialect, Source, column_names, decompressed};
+use super::lines::{Cutter, Fields, Lines};
+use super::stored::Stored;
+use super::text_rows::{Cell, TextRows};
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::meter::Meter;
+use crate::options::{Columns, Header, ReadOptions};
+use crate::parse;
+use crate::places::{Places, Text};
+use crate::schema::{Column, Kind, Schema};
+use crate::track::{Raw, Track};
+use nysketch_core::rows::default_names;
+use std::convert::Infallible;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Bytes of a part, about.
+const PART_BYTES: usize = 1 << 19;
+/// Columns of a file, at most.
+const MOST_COLUMNS: usize = 1 << 20;
+
+/// Which fields a line must have.
+#[derive(Debug, Clone, Copy)]
+struct Width {
+    /// How many are read.
+    fields: usize,
+    /// Whether a line may have more.
+    more: bool,
+}
+
+/// A csv file, or stdin, which can be read only once.
+pub struct Rowwise {
+    name: Arc<str>,
+    /// `None` for stdin.
+    file: Option<Stored>,
+    dialect: Dialect,
+    width: Width,
+    stdin: Mutex<Option<Cutter<Source>>>,
+}
+
+impl std::fmt::Debug for Rowwise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rowwise").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Rowwise {
+    /// Opens a file and reads its header, if it has one.
+    pub fn open(file: Stored, dialect: Dialect, options: &ReadOptions) -> Result<(Self, Schema)> {
+        let name = file.name.clone();
+        let mut lines = Cutter::new(source_of(file.open()?, &name, &file.path, dialect)?);
+        let (width, schema) = columns_of(&mut lines, &name, dialect, options)?;
+        let stdin = Mutex::default();
+        Ok((Rowwise { name, file: Some(file), dialect, width, stdin }, schema))
+    }
+
+    /// Reads the header from stdin, if it has one, and keeps the rest for the one track there can be.
+    pub fn stdin(
+        source: impl Read + Send + 'static,
+        dialect: Dialect,
+        options: &ReadOptions,
+    ) -> Result<(Self, Schema)> {
+        let name: Arc<str> = Arc::from("stdin");
+        let mut lines = Cutter::new(source_of(source, &name, Path::new(""), dialect)?);
+        let (width, schema) = columns_of(&mut lines, &name, dialect, options)?;
+        let stdin = Mutex::new(Some(lines));
+        Ok((Rowwise { name, file: None, dialect, width, stdin }, schema))
+    }
+
+    /// Starts reading.
+    pub fn track(self: &Arc<Self>, columns: &Arc<Places>, meter: &Arc<Meter>) -> Result<RowTrack> {
+        let lines = match &self.file {
+            Some(file) => {
+                let bytes = meter.count(file.open()?);
+                let mut lines =
+                    Cutter::new(source_of(bytes, &self.name, &file.path, self.dialect)?);
+                if self.dialect.header != Header::Absent {
+                    lines.first().map_err(|e| Error::read(&self.name, e))?;
+                }
+                lines
+            }
+            None => {
+                let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
+                stdin.take().ok_or_else(|| Error::damaged("stdin", "can be read only once"))?
+            }
+        };
+        Ok(RowTrack { csv: self.clone(), columns: columns.clone(), lines })
+    }
+}
+
+/// The text of a file. Without a header its first bytes are those of a row, so that only the name of the file decides
+/// whether it is compressed.
+fn source_of(
+    bytes: impl Read + Send + 'static,
+    name: &str,
+    path: &Path,
+    dialect: Dialect,
+) -> Result<Source> {
+    let compressed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
+    if dialect.header == Header::Absent && !compressed {
+        return Ok(Box::new(BufReader::with_capacity(1 << 17, bytes)));
+    }
+    decompressed(bytes).map_err(|e: io::Error| Error::read(name, e))
+}
+
+/// The columns that the header names, or those that the options read where there is no header.
+fn columns_of(
+    lines: &mut Cutter<Source>,
+    name: &Arc<str>,
+    dialect: Dialect,
+    options: &ReadOptions,
+) -> Result<(Width, Schema)> {
+    let kind = || (Kind::Text, "text".to_string());
+    let (width, mut schema) = if dialect.header == Header::Absent {
+        let width = width_of(options);
+        (width, Schema::unnamed(name, vec![kind(); width.fields], None)?)
+    } else {
+        let header = lines.first().map_err(|e| Error::read(name, e))?;
+        let header = header.ok_or_else(|| Error::Empty { name: name.to_string() })?;
+        if header.starts_with(b"\xff\xfe") || header.starts_with(b"\xfe\xff") {
+            return Err(Error::not_a_table(name, "is UTF-16 text; convert it to UTF-8"));
+        }
+        let mut fields = Fields::default();
+        if !fields.split(&header, dialect.delimiter, MOST_COLUMNS) {
+            let how = "a quote (\") in the first line, which names the columns, is never closed";
+            return Err(Error::in_file(name, how));
+        }
+        let found = fields.len();
+        if found > MOST_COLUMNS {
+            let how = format!("has more than {MOST_COLUMNS} columns, the most that can be read");
+            return Err(Error::not_a_table(name, how));
+        }
+        let names = column_names(name, (0..found).map(|i| fields.get(i)))?;
+        let column = |name| {
+            let (kind, holds) = kind();
+            Column { name, holds, kind, index: false }
+        };
+        let columns = names.into_iter().map(column).collect();
+        (Width { fields: found, more: false }, Schema::named(name, columns, None)?)
+    };
+    schema.texts = true;
+    Ok((width, schema))
+}
+
+/// The fields of a line of a file without a header: up to the last of the columns where all are called `c0`, `c1`, …, and
+/// else the columns of numbers in their order.
+fn width_of(options: &ReadOptions) -> Width {
+    let Columns::Exactly { numbers, categories, .. } = &options.columns else {
+        return Width { fields: 0, more: true };
+    };
+    let extras = &options.extras;
+    let others = categories.iter().chain(&extras.weight).chain(&extras.key).chain(&extras.keep);
+    let last = numbers.iter().chain(others).map(|name| number_of(name)).collect::<Option<Vec<_>>>();
+    match last.and_then(|all| all.into_iter().max()) {
+        Some(last) => Width { fields: last + 1, more: true },
+        None => Width { fields: numbers.len(), more: false },
+    }
+}
+
+/// The number of a column that is called as columns without names are.
+fn number_of(name: &str) -> Option<usize> {
+    let number: usize = name.strip_prefix('c')?.parse().ok()?;
+    (number < MOST_COLUMNS && default_names(number + 1).last().is_some_and(|n| n == name))
+        .then_some(number)
+}
+
+/// A csv file being read.
+pub struct RowTrack {
+    csv: Arc<Rowwise>,
+    columns: Arc<Places>,
+    lines: Cutter<Source>,
+}
+
+impl Track for RowTrack {
+    fn read(&mut self) -> nysketch_core::Result<Option<Box<dyn Raw>>> {
+        let lines = self.lines.next(PART_BYTES).map_err(|e| Error::read(&self.csv.name, e))?;
+        let (csv, columns) = (self.csv.clone(), self.columns.clone());
+        Ok(lines.map(|lines| Box::new(Rows { csv, columns, lines }) as Box<dyn Raw>))
+    }
+}
+
+struct Rows {
+    csv: Arc<Rowwise>,
+    columns: Arc<Places>,
+    lines: Lines,
+}
+
+impl Raw for Rows {
+    fn rows(&self) -> u64 {
+        self.lines.rows
+    }
+
+    fn decode(self: Box<Self>, _: u64) -> nysketch_core::Result<Batch> {
+        let (columns, rows) = (&*self.columns, self.lines.rows as usize);
+        let (Width { fields, more }, delimiter) = (self.csv.width, self.csv.dialect.delimiter);
+        let most = fields.saturating_sub(usize::from(more));
+        let texts: Vec<usize> = text_columns(columns).collect();
+        let mut record = Fields::default();
+        let mut all = TextRows::new(columns, rows);
+        for line in self.lines.iter() {
+            let readable = record.split(line, delimiter, most)
+                && record.len() == fields
+                && texts.iter().all(|column| str::from_utf8(record.get(*column)).is_ok());
+            if !readable {
+                record.clear();
+            }
+            let number = |cell: &Cell<'_>| -> Result<f64, Infallible> {
+                Ok(if readable { number_in(&record, cell) } else { f64::INFINITY })
+            };
+            // Looked at above.
+            let text = |column, _: &str| Ok(str::from_utf8(record.get(column)).unwrap_or_default());
+            let Ok(()) = all.add(number, text);
+        }
+        Ok(all.finish(rows))
+    }
+}
+
+/// The columns of a file whose text is read.
+fn text_columns(columns: &Places) -> impl Iterator<Item = usize> {
+    let texts = columns.categories.iter().chain(&columns.key).chain(&columns.kept);
+    texts.filter_map(|text| match text {
+        Text::Column(column) => Some(*column),
+        Text::Constant(_) => None,
+    })
+}
+
+/// The number in a cell; infinite, which makes its row invalid, where there is none.
+fn number_in(record: &Fields, cell: &Cell<'_>) -> f64 {
+    match cell {
+        Cell::Constant(x) => *x,
+        Cell::Number { column, .. } => parse::read_number(record.get(*column)),
+        // Whether other times have a zone is a matter of other rows.
+        Cell::Time { column, .. } => {
+            parse::time(record.get(*column)).map_or(f64::INFINITY, |time| time.seconds)
+        }
+    }
+}
