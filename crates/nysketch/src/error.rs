@@ -403,6 +403,30 @@ pub enum Error {
          make one with `private` and `bounds`, from public rows or none, and sketch with it"
     )]
     NotPrivate,
+    /// Two computations of how far a row moves sums disagree: a defect of the program.
+    #[error(
+        "nothing was released: a row is said to move {mechanism} by at most √{claimed} units, but a second computation finds √{bound}; \
+         this is a defect of the program, please report it with the plan"
+    )]
+    SensitivityContradicted {
+        /// Which sums.
+        mechanism: &'static str,
+        /// The square that the noise is for.
+        claimed: String,
+        /// The square by the second computation.
+        bound: String,
+    },
+    /// Noise is too small for how far a row moves sums: a defect of the program.
+    #[error(
+        "nothing was released: noise of variance {noise} on {mechanism} is too little for its budget; \
+         this is a defect of the program, please report it with the plan"
+    )]
+    TooLittleNoise {
+        /// Which sums.
+        mechanism: &'static str,
+        /// The variance.
+        noise: String,
+    },
     /// What needs exact sums was asked of an estimate from a release.
     #[error(
         "cannot {action} an estimate from a release: its sums have noise, which nothing but learning allows for"

@@ -12,6 +12,7 @@ use crate::kernel::levels::LevelTables;
 use crate::kernel::search::{PanelsOnce, Search};
 use crate::landmarks::Sampling;
 use crate::points::Points;
+use crate::privacy::kernel::check_work;
 use crate::private::{MAX_ANCHOR, People, Private, anchors};
 use crate::recipe::{Category, Recipe};
 use crate::simd::Instructions;
@@ -347,12 +348,9 @@ impl Plan {
             return Err(Error::parameter(name, NOT_PRIVATE, "it"));
         }
         private.check(&self.frame, &self.columns, self.collect.cells)?;
-        let (m, d) = (self.features.points().len() as u64, self.dims() as u64);
-        if self.collect.kernel && self.landmarks().is_some() && m * m * d > MOST_KERNEL_WORK {
-            let most = (MOST_KERNEL_WORK / d).isqrt();
-            let expected =
-                format!("at most {most} with kernel sums and {d} columns in a private plan");
-            return Err(Error::parameter("`landmarks`", expected, m));
+        if self.collect.kernel && self.landmarks().is_some() {
+            let m = self.features.points().len();
+            check_work(m, self.dims(), self.bandwidths.len())?;
         }
         match self.anchors().iter().all(|a| a.abs() <= MAX_ANCHOR) {
             true => Ok(()),
@@ -362,10 +360,6 @@ impl Plan {
         }
     }
 }
-
-/// Landmarks squared times columns at most, for kernel sums of a private plan: all pairs of landmarks are compared whenever a
-/// release is read.
-const MOST_KERNEL_WORK: u64 = 1 << 33;
 
 /// Why an option does not go with a private plan.
 pub(crate) const NOT_PRIVATE: &str = "left out with `private`";

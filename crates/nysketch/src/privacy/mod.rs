@@ -4,14 +4,22 @@
 //! [`Release`] adds discrete Gaussian noise to them, as much as a [`Budget`] asks for, and holds nothing else that depends on
 //! the rows. Sums, sensitivities and noise are integers, so nothing is lost to rounding; docs/PRIVACY.md has the proofs.
 
+mod bound;
 mod budget;
+mod dyadic;
 mod estimate;
+mod expected;
+#[cfg(test)]
+mod forged;
+pub(crate) mod kernel;
 mod mechanism;
 mod noise;
 mod release;
+mod sensitivity;
 mod terms;
 
 pub use budget::{Budget, Rho};
+pub use expected::{ColumnNoise, ExpectedNoise, MechanismNoise, ROWS_OF_MEAN};
 pub use mechanism::Mechanism;
 pub use noise::Variance;
 pub use release::{Release, SpendingSummary};
