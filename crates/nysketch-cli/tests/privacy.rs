@@ -3,6 +3,7 @@
 mod common;
 
 use common::Folder;
+use nysketch::privacy::Budget;
 use nysketch::{Plan, Sketch, SketchParams, Table};
 use std::fs;
 use std::sync::Arc;
@@ -303,8 +304,9 @@ fn the_noise_of_a_plan_is_shown_in_the_units_of_its_columns() {
     // Less budget, more noise; the default of the option is 1,1e-6.
     let less = f.json("inspect p.nys --noise 0.1,1e-6");
     let of = |json: &serde_json::Value| json["noise"]["columns"][0]["cell_mean"].as_f64().unwrap();
-    let ratio = of(&less) / of(&shown);
-    assert!(ratio > 9.0 && ratio < 11.0, "{ratio}");
+    let cost = |epsilon| Budget::new(epsilon, 1e-6).unwrap().rho().value();
+    let expected = (cost(1.0) / cost(0.1)).sqrt();
+    assert!((of(&less) / of(&shown) / expected - 1.0).abs() < 1e-6, "{less}");
     let text = f.ok("inspect s.nys");
     assert!(
         text.contains("in the units of the columns") && text.contains("mean of 1,000 rows"),
@@ -312,6 +314,7 @@ fn the_noise_of_a_plan_is_shown_in_the_units_of_its_columns() {
     );
     assert!(f.json("inspect r.nys").get("noise").is_none());
     f.fails(2, "inspect p.nys --noise 1", &["--noise"]);
+    f.fails(2, "inspect r.nys --noise 1,1e-6", &["--noise"]);
     f.fails(2, "inspect p.nys --noise 0,1e-6", &["--epsilon"]);
     // Replacing a row is two steps.
     let replacing = released["epsilon_replacing"].as_f64().unwrap();

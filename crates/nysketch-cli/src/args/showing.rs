@@ -44,8 +44,8 @@ pub struct Inspect {
     /// a cell. Subtracting a row does not take it out of the plan
     #[arg(long, value_name = "TABLE")]
     pub contains: Option<PathBuf>,
-    /// ε and δ of a release for which the noise of a private plan is shown
-    #[arg(long, value_name = "E,D", value_delimiter = ',', default_value = "1,1e-6")]
+    /// ε and δ of a release for which the noise of a private plan is shown [default: 1,1e-6]
+    #[arg(long, value_name = "E,D", value_delimiter = ',')]
     pub noise: Vec<f64>,
     /// Also show whether this mixture explains the sketch
     #[arg(long, value_name = "MODEL")]

@@ -81,10 +81,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     if plan.private.is_some() {
         json["private"] = private_plan::described(plan);
     }
-    let noise = match (&plan.private, release) {
-        (Some(_), None) => Some(expected_noise(args, plan)?),
-        _ => None,
-    };
+    let noise = expected_noise(args, plan, release.is_some())?;
     if let Some(noise) = &noise {
         json["noise"] = json!(noise.as_ref().ok());
     }
@@ -124,15 +121,28 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     result(common, &json, text.trim_end())
 }
 
-/// The noise of a release with the ε and δ of `--noise`; the inner error is why there can be none.
+/// ε and δ of the noise that is shown where `--noise` is not given.
+const SHOWN_NOISE: [f64; 2] = [1.0, 1e-6];
+
+/// The noise of a release of a private plan; the inner error is why there can be none.
 fn expected_noise(
     args: &Inspect,
     plan: &Plan,
-) -> Result<std::result::Result<ExpectedNoise, nysketch::Error>> {
-    let [epsilon, delta] = args.noise[..] else {
-        return Err(Usage("--noise needs two numbers, ε and δ, such as 1,1e-6".into()).into());
+    release: bool,
+) -> Result<Option<std::result::Result<ExpectedNoise, nysketch::Error>>> {
+    if plan.private.is_none() || release {
+        if args.noise.is_empty() {
+            return Ok(None);
+        }
+        let message = "--noise belongs to private plans and their sketches, which are not released";
+        return Err(Usage(message.into()).into());
+    }
+    let [epsilon, delta] = match args.noise[..] {
+        [] => SHOWN_NOISE,
+        [epsilon, delta] => [epsilon, delta],
+        _ => return Err(Usage("--noise needs two numbers, ε and δ, such as 1,1e-6".into()).into()),
     };
-    Ok(ExpectedNoise::of(plan, Budget::new(epsilon, delta)?))
+    Ok(Some(ExpectedNoise::of(plan, Budget::new(epsilon, delta)?)))
 }
 
 /// The noise of each mechanism, and of each column in its own unit.
@@ -223,9 +233,8 @@ fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
 
 /// Whose masked sketch it is; the rest is in the sum of all.
 fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
-    if args.theory || args.model.is_some() || args.contains.is_some() {
-        let message =
-            "--model, --theory and --contains belong to a sketch; the file is a masked sketch";
+    if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
+        let message = "--model, --theory, --contains and --noise belong to a sketch; the file is a masked sketch";
         return Err(Usage(message.into()).into());
     }
     let (masked, bytes) = read_masked(&args.file)?;
@@ -255,8 +264,9 @@ fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
 
 /// A model in the words of `fit`.
 fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
-    if args.theory || args.model.is_some() || args.contains.is_some() {
-        let message = "--model, --theory and --contains belong to a sketch; the file is a model";
+    if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
+        let message =
+            "--model, --theory, --contains and --noise belong to a sketch; the file is a model";
         return Err(Usage(message.into()).into());
     }
     let model = read_model(&args.file)?;

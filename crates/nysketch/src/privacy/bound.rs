@@ -96,7 +96,7 @@ pub(super) fn of_row(mechanism: Mechanism, plan: &Plan) -> Result<BigUint> {
             Features::Nystrom(landmarks, _) => {
                 let vectors: Vec<Vec<u32>> =
                     certificates(plan, landmarks)?.into_iter().map(|c| c.vector).collect();
-                kernel_sums(plan, landmarks, &vectors)
+                kernel_sums(plan, landmarks, &vectors)?
             }
             Features::Fourier(frequencies, _) => {
                 BigUint::from(LONGEST_WAVE) * frequencies.len() * plan.bandwidths.len()
@@ -136,7 +136,12 @@ fn products(squares: &[BigUint]) -> BigUint {
 }
 
 /// Kernel sums at landmarks, with a positive vector for each bandwidth.
-fn kernel_sums(plan: &Plan, landmarks: &Points, vectors: &[Vec<u32>]) -> BigUint {
+fn kernel_sums(plan: &Plan, landmarks: &Points, vectors: &[Vec<u32>]) -> Result<BigUint> {
+    let fits = |v: &Vec<u32>| v.len() == landmarks.len() && v.iter().all(|x| *x > 0);
+    if vectors.len() != plan.bandwidths.len() || !vectors.iter().all(fits) {
+        let expected = "a positive vector for each bandwidth";
+        return Err(Error::parameter("the bound of kernel sums", expected, "others"));
+    }
     let exponential = Exponential::new();
     let (m, d) = (landmarks.len() as u64, landmarks.dims() as u64);
     let of_bandwidth = |(sigma2, vector): (&f64, &Vec<u32>)| {
@@ -148,7 +153,7 @@ fn kernel_sums(plan: &Plan, landmarks: &Points, vectors: &[Vec<u32>]) -> BigUint
         let product: BigUint = (&lambda * m * quarters * quarters) << 12u32;
         (lambda << 14u32) + rounding + product.sqrt() + 1u32
     };
-    plan.bandwidths.iter().zip(vectors).map(of_bandwidth).sum()
+    Ok(plan.bandwidths.iter().zip(vectors).map(of_bandwidth).sum())
 }
 
 /// `max_i ⌈(K↑v)_i / v_i⌉` in units of 2⁻³².
