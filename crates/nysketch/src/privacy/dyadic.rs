@@ -55,7 +55,7 @@ impl Dyadic {
 
     /// The double that is nearest to `1/x`, x > 0.
     pub fn inverse(&self) -> Self {
-        // Many more digits than are kept, and one that says whether there are more.
+        // Twice as many digits as a double has, and a last one that is set where digits are lost.
         let places = self.digits.bits() + 2 * DIGITS as u64;
         let one = BigUint::from(1u32) << places;
         let (whole, rest) = (&one / &self.digits, &one % &self.digits);

@@ -42,13 +42,13 @@ pub struct MechanismNoise {
 pub struct ColumnNoise {
     /// Name of the column.
     pub column: String,
-    /// Standard deviation of the noise on the sum over a cell, where there are cells.
+    /// Standard deviation of the noise on the sum over a cell, in plans with cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_sum: Option<f64>,
     /// Standard deviation of the noise on the mean of a cell of [`ROWS_OF_MEAN`] rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_mean: Option<f64>,
-    /// Standard deviation of the noise on the sum over all rows, where there are moments.
+    /// Standard deviation of the noise on the sum over all rows, in plans with moments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
 }

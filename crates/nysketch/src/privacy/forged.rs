@@ -29,8 +29,7 @@ fn one_of<T: Copy>(rng: &mut ChaCha8Rng, values: &[T]) -> T {
     values[rng.random_range(0..values.len())]
 }
 
-/// Coordinates in units: typical ones, those at a limit, and those that integers of 64 bits do not
-/// hold.
+/// Coordinates in units: typical ones, limits, and numbers that integers of 64 bits do not hold.
 fn units(rng: &mut ChaCha8Rng) -> f64 {
     let limit = 2f64.powi(29);
     let at = [0.0, 0.3, 0.5, 1.0, 1.5, 2.5, 200.5, limit, limit + 0.5, limit + 1.0, 2f64.powi(44)];
@@ -249,8 +248,7 @@ fn claims_of_forged_plans_are_their_bounds() {
     assert!(found.accepted > plans / 5 && found.refused > plans / 20, "{found:?}");
 }
 
-/// What was claimed where a bound wraps to zero is below the bound, and so is noise for a quarter
-/// of Δ².
+/// Claims that are too small are contradicted, and so is a quarter of the variance.
 #[test]
 fn wrong_claims_are_contradicted() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);

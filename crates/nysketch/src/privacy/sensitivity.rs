@@ -13,10 +13,10 @@
 //!
 //! # Proof
 //! *Bounds.* Every x_j is clipped to [low_j, high_j]. q_j(x) is a chain of correctly rounded
-//! operations that rise with x, so
-//! |q_j| is largest at one of the bounds, where it is r_j ([`reach`]). `totals` moves by
-//! q, and Σq_j² ≤ Q. `products` has each pair of columns once, and Σ_{i≥j} (q_i q_j)² = ((Σq_j²)² +
-//! Σq_j⁴)/2, which rises with each |q_j|. A row at the bounds attains both.
+//! operations that rise with x, so |q_j| is largest at one of the bounds, where it is r_j
+//! ([`reach`]). `totals` moves by q, and Σq_j² ≤ Q. `products` has each pair of columns once, and
+//! Σ_{i≥j} (q_i q_j)² = ((Σq_j²)² + Σq_j⁴)/2, which rises with each |q_j|. A row at the bounds
+//! attains both.
 //!
 //! *Cells.* A row is in one cell. It changes one count by one, d sums by u = q − a, and d squares
 //! by u_k². Coordinates are whole numbers below 2³¹, so u is exact. The computed s = Σu_k² has
