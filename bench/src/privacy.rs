@@ -83,11 +83,13 @@ fn audit(
     };
     let (without, with) = (sketch(rows.clone()), sketch([&rows[..], canary].concat()));
     let mechanisms = Mechanism::of_plan(plan);
-    let exact: Vec<Vec<i128>> = mechanisms.iter().map(|m| m.exact(&without)).collect();
+    let exact: Vec<Vec<i128>> = mechanisms.iter().map(|m| exact_sums(*m, &without)).collect();
     let moved: Vec<Vec<f64>> = mechanisms
         .iter()
         .zip(&exact)
-        .map(|(m, before)| m.exact(&with).iter().zip(before).map(|(a, b)| (a - b) as f64).collect())
+        .map(|(m, before)| {
+            exact_sums(*m, &with).iter().zip(before).map(|(a, b)| (a - b) as f64).collect()
+        })
         .collect();
     let promise = Release::of(&without, claimed, &[]).expect("a release");
     let deviations: Vec<f64> = promise.spendings().iter().map(|s| s.deviation()).collect();
@@ -143,6 +145,11 @@ fn audit(
         found_all.push(Line { claim, least });
     }
     found_all
+}
+
+/// Returns the sums of a mechanism without noise.
+fn exact_sums(mechanism: Mechanism, sketch: &Sketch) -> Vec<i128> {
+    mechanism.exact(sketch).expect("sums of a few rows")
 }
 
 /// Returns a lower bound on μ from scores without and with the canary: the largest Φ⁻¹(true

@@ -88,7 +88,7 @@ fn written(folder: &Path, files: &[(String, Vec<u8>)]) -> Vec<PathBuf> {
 
 /// The square of the distance between the sums of a mechanism.
 fn moved(mechanism: Mechanism, a: &Sketch, b: &Sketch) -> BigUint {
-    let pairs = mechanism.exact(a).into_iter().zip(mechanism.exact(b));
+    let pairs = mechanism.exact(a).unwrap().into_iter().zip(mechanism.exact(b).unwrap());
     pairs.map(|(a, b)| BigUint::from((a - b).unsigned_abs()).pow(2)).sum()
 }
 

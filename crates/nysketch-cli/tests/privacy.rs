@@ -3,7 +3,10 @@
 mod common;
 
 use common::Folder;
+use nysketch::privacy::Budget;
+use nysketch::{Plan, Sketch, SketchParams, Table};
 use std::fs;
+use std::sync::Arc;
 
 const BOUNDS: &str = "--bounds c0=-9..9,c1=-9..9";
 
@@ -231,4 +234,89 @@ fn rows_that_stand_in_a_file_are_found() {
     assert_eq!(private["contains"]["found"], 0);
     f.ok("privatize s.nys -o r.nys --epsilon 1 --delta 1e-6");
     f.fails(2, "inspect r.nys --contains x.csv", &["a release holds no rows"]);
+}
+
+/// A plan whose first column has a bound that integers of 64 bits do not hold, and whose others have bounds a hair's width apart:
+/// the release of its sketch would hold the sum of the first column nearly exactly.
+#[test]
+fn plans_that_switch_the_noise_off_are_refused() {
+    let f = Folder::new();
+    let bounds = "a=-9..9,b=-9..9,c=-9..9";
+    f.ok(&format!("plan --private --bounds {bounds} --collect moments -o p.nys"));
+    let mut plan = Plan::from_bytes(&f.read("p.nys")).unwrap();
+    let unit = 2f64.powi(plan.frame.exponent[0]);
+    let centre = plan.frame.centre.clone();
+    let private = plan.private.as_mut().unwrap();
+    for j in [1, 2] {
+        (private.low[j], private.high[j]) = (centre[j] - unit, centre[j] + unit);
+    }
+    private.high[0] = 1e13;
+    let plan = Arc::new(plan);
+    f.write("forged.plan.nys", plan.to_bytes());
+    f.write("x.csv", "a,b,c\n1,2,3\n");
+    let refused = ["bounds", "'a'", "high = 10000000000000"];
+    f.fails(1, "inspect forged.plan.nys", &refused);
+    f.fails(1, "sketch x.csv --plan forged.plan.nys -o s.nys", &refused);
+    let mut list = String::new();
+    for (party, x) in [("x", -12.5), ("y", 0.25), ("z", -40.0)] {
+        let names = ["a", "b", "c"].map(String::from).to_vec();
+        let table = Table::new(names, vec![x, 0.0, 0.0]).unwrap();
+        let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+        f.write(&format!("{party}.nys"), sketch.to_bytes());
+        list += &f.ok(&format!("keys new {party} -o {party}.key"));
+    }
+    f.write("keys.toml", list);
+    f.fails(1, "privatize x.nys -o r.nys --epsilon 0.1 --delta 1e-9", &refused);
+    let session = "8c5f0b1e7d2a4c6093e1d4b7a8f20c35";
+    for party in ["x", "y", "z"] {
+        let mask = format!(
+            "mask {party}.nys --parties keys.toml --key {party}.key --session {session} -o m.nys --epsilon 0.1 --delta 1e-9 --honest 2"
+        );
+        f.fails(1, &mask, &refused);
+    }
+}
+
+/// What a private plan lets a row do, and the noise for it, before there are rows.
+#[test]
+fn the_noise_of_a_plan_is_shown_in_the_units_of_its_columns() {
+    let f = folder();
+    let shown = f.json("inspect p.nys");
+    assert_eq!(shown["private"]["bounds"][0]["low"], -9.0);
+    let noise = &shown["noise"];
+    assert_eq!((&noise["epsilon"], &noise["delta"]), (&1.0.into(), &1e-6.into()));
+    let released = f.json("privatize s.nys -o r.nys --epsilon 1 --delta 1e-6");
+    for (expected, real) in noise["mechanisms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(released["mechanisms"].as_array().unwrap())
+    {
+        assert_eq!(expected["name"], real["name"]);
+        assert_eq!(expected["sensitivity_squared"], real["sensitivity_squared"]);
+    }
+    assert_eq!(noise["mechanisms"][0]["noise"], released["mechanisms"][0]["deviation"]);
+    // Both columns have a scale of one.
+    let column = &noise["columns"][1];
+    assert_eq!(
+        (&column["column"], &column["cell_sum"]),
+        (&"c1".into(), &noise["mechanisms"][1]["noise"])
+    );
+    // Less budget, more noise; the default of the option is 1,1e-6.
+    let less = f.json("inspect p.nys --noise 0.1,1e-6");
+    let of = |json: &serde_json::Value| json["noise"]["columns"][0]["cell_mean"].as_f64().unwrap();
+    let cost = |epsilon| Budget::new(epsilon, 1e-6).unwrap().rho().value();
+    let expected = (cost(1.0) / cost(0.1)).sqrt();
+    assert!((of(&less) / of(&shown) / expected - 1.0).abs() < 1e-6, "{less}");
+    let text = f.ok("inspect s.nys");
+    assert!(
+        text.contains("in the units of the columns") && text.contains("mean of 1,000 rows"),
+        "{text}"
+    );
+    assert!(f.json("inspect r.nys").get("noise").is_none());
+    f.fails(2, "inspect p.nys --noise 1", &["--noise"]);
+    f.fails(2, "inspect r.nys --noise 1,1e-6", &["--noise"]);
+    f.fails(2, "inspect p.nys --noise 0,1e-6", &["--epsilon"]);
+    // Replacing a row is two steps.
+    let replacing = released["epsilon_replacing"].as_f64().unwrap();
+    assert!((replacing - 2.11).abs() < 0.01, "{replacing}");
 }

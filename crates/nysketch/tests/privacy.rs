@@ -1,6 +1,6 @@
 //! Private plans and releases.
 
-use nysketch::privacy::{Budget, Mechanism, Release, after, made_up};
+use nysketch::privacy::{Budget, ExpectedNoise, Mechanism, Release, Shared, Terms, after, made_up};
 use nysketch::*;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ proptest! {
         before.extend(direction.iter().map(|x| x * 2f64.powi(far)));
         let with = sketch(&plan, before);
         for mechanism in Mechanism::of_plan(&plan) {
-            let pairs = mechanism.exact(&with).into_iter().zip(mechanism.exact(&without));
+            let pairs = mechanism.exact(&with).unwrap().into_iter().zip(mechanism.exact(&without).unwrap());
             let moved: f64 = pairs.map(|(a, b)| ((a - b) as f64).powi(2)).sum();
             let claimed: f64 = mechanism.sensitivity(&plan).unwrap().to_string().parse().unwrap();
             prop_assert!(moved <= claimed, "{}: {moved} of {claimed}", mechanism.name());
@@ -245,7 +245,7 @@ fn a_person_moves_sums_by_no_more_than_is_claimed() {
         let with = sketch_of(&plan, &keyed(&values, &keys), 1).unwrap();
         let budget = Budget::new(1.0, 1e-6).unwrap();
         for spending in Release::of(&with, budget, &[]).unwrap().spendings() {
-            let exact = |s: &Sketch| spending.mechanism.exact(s);
+            let exact = |s: &Sketch| spending.mechanism.exact(s).unwrap();
             let pairs = exact(&with).into_iter().zip(exact(&without));
             let moved: f64 = pairs.map(|(a, b)| ((a - b) as f64).powi(2)).sum();
             let claimed: f64 = spending.sensitivity.to_string().parse().unwrap();
@@ -352,4 +352,108 @@ fn an_estimate_is_no_sketch_of_rows() {
     // No rows at all: no cell is above the noise.
     let nothing = Release::of(&sketch(&plan, vec![]), budget, &[]).unwrap();
     assert!(nothing.signal() < 10.0);
+}
+
+/// A plan of three columns for the attack: the first has a bound of 2⁶⁸ units, which integers of 64 bits do not hold, so that its
+/// rows are not clipped; the others have bounds a hair's width apart.
+fn plan_without_noise(high: f64) -> Plan {
+    let mut plan = Plan::clone(&plan(3, 5, &["moments"]));
+    let unit = 2f64.powi(plan.frame.exponent[0]);
+    let centre = plan.frame.centre.clone();
+    let private = plan.private.as_mut().unwrap();
+    for j in [1, 2] {
+        (private.low[j], private.high[j]) = (centre[j] - unit, centre[j] + unit);
+    }
+    private.high[0] = high;
+    plan
+}
+
+/// Another party's plan claimed Δ² of a few units while a column counted unclipped, so that a release at ε = 0.1 held its sum
+/// nearly exactly. Each use of such a plan is refused, by the name of the column and of the bound.
+#[test]
+fn bounds_that_integers_do_not_hold_are_refused() {
+    let budget = Budget::new(0.1, 1e-9).unwrap();
+    for high in [1e13, 1e30, 1e300, f64::MAX] {
+        let plan = Arc::new(plan_without_noise(high));
+        assert!(high / 2f64.powi(plan.frame.exponent[0]) > 2f64.powi(64));
+        let refused = |result: Result<()>| {
+            let message = result.unwrap_err().to_string();
+            assert!(message.contains("`bounds`") && message.contains("'c0'"), "{message}");
+            assert!(message.contains(&format!("high = {high}")), "{message}");
+        };
+        refused(Plan::from_bytes(&plan.to_bytes()).map(drop));
+        // A sketch of a plan that was never read.
+        let sketch = sketch(&plan, rows(3, 500, 1));
+        assert_eq!(sketch.rows(), 500);
+        refused(Sketch::from_bytes(&sketch.to_bytes()).map(drop));
+        refused(Release::of(&sketch, budget, &[]).map(drop));
+        refused(ExpectedNoise::of(&plan, budget).map(drop));
+        for mechanism in Mechanism::of_plan(&plan) {
+            refused(mechanism.sensitivity(&plan).map(drop));
+        }
+        // Three parties that share the noise.
+        let shared = Shared::new(3, 2).ok();
+        refused(Terms::new(&plan, budget, &[], None, shared).map(drop));
+    }
+}
+
+/// A plan that no row moves would have no noise.
+#[test]
+fn bounds_that_round_to_nothing_are_refused() {
+    let mut plan = plan_without_noise(1.0);
+    let tiny = 0.4 * 2f64.powi(plan.frame.exponent[0]);
+    let centre = plan.frame.centre.clone();
+    let private = plan.private.as_mut().unwrap();
+    private.low = centre.iter().map(|c| c - tiny).collect();
+    private.high = centre.iter().map(|c| c + tiny).collect();
+    let error = Plan::from_bytes(&plan.to_bytes()).unwrap_err().to_string();
+    assert!(error.contains("`bounds`") && error.contains("one unit"), "{error}");
+    assert!(Mechanism::Totals.sensitivity(&plan).is_err());
+}
+
+/// A row at the bounds moves totals and products by exactly what is claimed.
+#[test]
+fn claims_of_moments_are_attained() {
+    let plan = plan(4, 3, &["moments"]);
+    let corner = vec![6.0, -6.0, 6.0, 6.0];
+    let (without, with) = (sketch(&plan, vec![]), sketch(&plan, corner));
+    let far = |j: usize| (6.0 + plan.frame.centre[j].abs()) / 2f64.powi(plan.frame.exponent[0]);
+    for mechanism in [Mechanism::Totals, Mechanism::Products] {
+        let moved = mechanism.exact(&with).unwrap();
+        assert!(mechanism.exact(&without).unwrap().iter().all(|x| *x == 0));
+        let moved: f64 = moved.iter().map(|x| (*x as f64).powi(2)).sum();
+        let claimed: f64 = mechanism.sensitivity(&plan).unwrap().to_string().parse().unwrap();
+        assert!(moved <= claimed * (1.0 + 1e-12));
+        // The centre of a column is not zero, so one of the two bounds is farther.
+        let farthest: f64 = (0..4).map(|j| far(j).powi(2)).sum();
+        if mechanism == Mechanism::Totals {
+            assert!((claimed / farthest - 1.0).abs() < 1e-6, "{claimed} {farthest}");
+        }
+    }
+}
+
+#[test]
+fn expected_noise_is_in_the_units_of_columns() {
+    let bounds = [("age".into(), 0.0, 120.0), ("height".into(), 30.0, 250.0)];
+    let private = PrivateParams::new(bounds);
+    let anywhere = private.anywhere(2000, 0).unwrap();
+    let params = PlanParams::default().landmarks(50).scale(Scale::Standard).private(private);
+    let plan = Arc::new(plan_for(&anywhere, params).unwrap().0);
+    let budget = Budget::new(1.0, 1e-6).unwrap();
+    let noise = ExpectedNoise::of(&plan, budget).unwrap();
+    let table = Table::new(vec!["age".into(), "height".into()], vec![30.0, 180.0]).unwrap();
+    let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
+    let release = Release::of(&sketch, budget, &[]).unwrap();
+    let sums = &release.spendings()[1];
+    for (j, column) in noise.columns.iter().enumerate() {
+        let unit = 2f64.powi(plan.frame.exponent[0]) * plan.frame.scale[j];
+        assert_eq!(column.cell_sum, Some(sums.deviation() * unit));
+        assert_eq!(column.cell_mean, Some(sums.deviation() * unit / 1000.0));
+        assert_eq!((column.column.as_str(), column.total), (["age", "height"][j], None));
+    }
+    let names: Vec<&str> = noise.mechanisms.iter().map(|m| m.name).collect();
+    assert_eq!(names, ["counts", "sums", "squares"]);
+    assert_eq!(noise.mechanisms[0].sensitivity, 1.0);
+    let radius = plan.private.as_ref().unwrap().radius_in(&plan.frame);
+    assert!((noise.mechanisms[1].sensitivity / radius - 1.0).abs() < 1e-9);
 }

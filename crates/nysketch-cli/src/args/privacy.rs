@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
 
-JSON fields: file, epsilon, delta, rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
+JSON fields: file, epsilon, delta, epsilon_replacing (for replacing a row), rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
   sensitivity_squared, deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
 pub struct Privatize {
     /// Sketch to release

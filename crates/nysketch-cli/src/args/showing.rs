@@ -33,7 +33,9 @@ JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, la
   spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session, columns, fingerprint, bytes;
   with --contains also contains {rows, found, landmarks, witnesses, alone, not_compared, witnesses_elsewhere}; of a release also
   release {epsilon, delta, rho, total_rho, mechanisms [{name, numbers, rho, sensitivity_squared, deviation}]}; of a private plan
-  or what was made with it also private {bounds [{column, low, high}], radius, spent_rho, max_rows_per {column, rows}}")]
+  or what was made with it also private {bounds [{column, low, high}], radius, spent_rho, max_rows_per {column, rows}}; of a private
+  plan or its sketch also noise {epsilon, delta, mechanisms [{name, numbers, sensitivity, sensitivity_squared, noise}], columns
+  [{column, cell_sum, cell_mean (of 1,000 rows), total}]} (null where the plan has cost more than that)")]
 pub struct Inspect {
     /// Plan, sketch, release, masked sketch or model to show
     #[arg(value_name = "FILE")]
@@ -42,6 +44,9 @@ pub struct Inspect {
     /// a cell. Subtracting a row does not take it out of the plan
     #[arg(long, value_name = "TABLE")]
     pub contains: Option<PathBuf>,
+    /// ε and δ of a release for which the noise of a private plan is shown [default: 1,1e-6]
+    #[arg(long, value_name = "E,D", value_delimiter = ',')]
+    pub noise: Vec<f64>,
     /// Also show whether this mixture explains the sketch
     #[arg(long, value_name = "MODEL")]
     pub model: Option<PathBuf>,

@@ -15,6 +15,7 @@ use anyhow::Result;
 use nysketch::decoder::Explanation;
 use nysketch::format::File;
 use nysketch::inspect::{InspectParams, Inspection, RawRows, inspect};
+use nysketch::privacy::{Budget, ExpectedNoise, ROWS_OF_MEAN};
 use nysketch::theory::{Basis, Theory, TheoryParams};
 use nysketch::{Contained, Plan, Recipe, Sketch};
 use nysketch_report::words::columns;
@@ -80,6 +81,10 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     if plan.private.is_some() {
         json["private"] = private_plan::described(plan);
     }
+    let noise = expected_noise(args, plan, release.is_some())?;
+    if let Some(noise) = &noise {
+        json["noise"] = json!(noise.as_ref().ok());
+    }
     if let Some(release) = release {
         json["release"] = json!({
             "epsilon": release.budget().epsilon, "delta": release.budget().delta,
@@ -92,6 +97,11 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     };
     json["raw_rows"] = json!(raw.total());
     let mut text = text(args, plan, &found, raw, bytes);
+    match &noise {
+        Some(Ok(noise)) => noise_lines(noise, &mut text),
+        Some(Err(why)) => text.push_str(&format!("\nno noise is shown: {why}\n")),
+        None => {}
+    }
     if let Some(table) = &args.contains {
         if release.is_some() {
             let message = "--contains belongs to plans and sketches; a release holds no rows";
@@ -109,6 +119,68 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         ));
     }
     result(common, &json, text.trim_end())
+}
+
+/// ε and δ of the noise that is shown where `--noise` is not given.
+const SHOWN_NOISE: [f64; 2] = [1.0, 1e-6];
+
+/// The noise of a release of a private plan; the inner error is why there can be none.
+fn expected_noise(
+    args: &Inspect,
+    plan: &Plan,
+    release: bool,
+) -> Result<Option<std::result::Result<ExpectedNoise, nysketch::Error>>> {
+    if plan.private.is_none() || release {
+        if args.noise.is_empty() {
+            return Ok(None);
+        }
+        let message = "--noise belongs to private plans and their sketches, which are not released";
+        return Err(Usage(message.into()).into());
+    }
+    let [epsilon, delta] = match args.noise[..] {
+        [] => SHOWN_NOISE,
+        [epsilon, delta] => [epsilon, delta],
+        _ => return Err(Usage("--noise needs two numbers, ε and δ, such as 1,1e-6".into()).into()),
+    };
+    Ok(Some(ExpectedNoise::of(plan, Budget::new(epsilon, delta)?)))
+}
+
+/// The noise of each mechanism, and of each column in its own unit.
+fn noise_lines(noise: &ExpectedNoise, text: &mut String) {
+    text.push_str(&format!(
+        "\na release with ε = {}, δ = {:e} has this noise (--noise E,D shows another)\n",
+        noise.epsilon, noise.delta
+    ));
+    text.push_str(&format!("  {:10} {:>10} {:>14} {:>14}\n", "sums", "numbers", "Δ", "noise"));
+    for m in &noise.mechanisms {
+        let numbers = thousands(m.numbers as u64);
+        let (sensitivity, deviation) = (short(m.sensitivity), short(m.noise));
+        text.push_str(&format!(
+            "  {:10} {numbers:>10} {sensitivity:>14} {deviation:>14}\n",
+            m.name
+        ));
+    }
+    let Some(first) = noise.columns.first() else { return };
+    let mean = format!("mean of {}", count(ROWS_OF_MEAN, "row"));
+    let headers = [
+        ("sum of a cell", first.cell_sum),
+        (&mean, first.cell_mean),
+        ("sum of all rows", first.total),
+    ];
+    let shown = headers.iter().filter(|(_, value)| value.is_some());
+    let header: String = shown.map(|(name, _)| format!(" {name:>20}")).collect();
+    text.push_str(&format!("\nin the units of the columns\n  {:20}{header}\n", "column"));
+    for column in noise.columns.iter().take(LISTED) {
+        let values = [column.cell_sum, column.cell_mean, column.total].into_iter().flatten();
+        let values: String = values.map(|value| format!(" {:>20}", short(value))).collect();
+        text.push_str(&format!("  {:20}{values}\n", one_line(&column.column)));
+    }
+    if noise.columns.len() > LISTED {
+        text.push_str(&format!(
+            "  … and {}\n",
+            count((noise.columns.len() - LISTED) as u64, "more column")
+        ));
+    }
 }
 
 /// The sketch with the witness rows of its plan, where they are in a plan beside it and not in its file.
@@ -160,9 +232,8 @@ fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
 
 /// Whose masked sketch it is; the rest is in the sum of all.
 fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
-    if args.theory || args.model.is_some() || args.contains.is_some() {
-        let message =
-            "--model, --theory and --contains belong to a sketch; the file is a masked sketch";
+    if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
+        let message = "--model, --theory, --contains and --noise belong to a sketch; the file is a masked sketch";
         return Err(Usage(message.into()).into());
     }
     let (masked, bytes) = read_masked(&args.file)?;
@@ -192,8 +263,9 @@ fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
 
 /// A model in the words of `fit`.
 fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
-    if args.theory || args.model.is_some() || args.contains.is_some() {
-        let message = "--model, --theory and --contains belong to a sketch; the file is a model";
+    if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
+        let message =
+            "--model, --theory, --contains and --noise belong to a sketch; the file is a model";
         return Err(Usage(message.into()).into());
     }
     let model = read_model(&args.file)?;

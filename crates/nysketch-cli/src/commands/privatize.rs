@@ -24,7 +24,7 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     keep_bytes(&args.output, &bytes)?;
     let json = json!({
         "file": name(&args.output), "epsilon": args.epsilon, "delta": args.delta,
-        "rho": release.rho().value(), "rows": release.rows(), "mechanisms": release.summary(),
+        "epsilon_replacing": budget.epsilon_of_replacing(), "rho": release.rho().value(), "rows": release.rows(), "mechanisms": release.summary(),
         "total_rho": release.total().value(), "person_rows": release.terms().person_rows,
         "releases": all.count,
         "all_releases": {"epsilon": budget.epsilon_of(all.rho), "rho": all.rho.value()},
@@ -32,11 +32,12 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     });
     tell_noise(&release);
     let mut text = format!(
-        "{}: a release of about {} rows, {}\n{}\n",
+        "{}: a release of about {} rows, {}\n{}\nreplacing a row is two steps: ε = {} at the same δ\n",
         args.output.display(),
         thousands(release.rows()),
         size(bytes.len()),
-        release.promise()
+        release.promise(),
+        short(budget.epsilon_of_replacing()),
     );
     text.push_str(&noise(&release));
     result(common, &json, text.trim_end())
@@ -62,11 +63,9 @@ pub fn noise(release: &Release) -> String {
 
 /// The noise of one number in a unit that people can read.
 fn noise_text(mechanism: Mechanism, deviation: f64, release: &Release) -> String {
-    let unit = 2f64.powi(release.plan().frame.exponent[0]);
+    let noise = short(deviation * mechanism.unit(release.plan()));
     match mechanism {
-        Mechanism::Counts | Mechanism::Rows => format!("{} rows", short(deviation)),
-        Mechanism::Sums | Mechanism::Totals => short(deviation * unit),
-        Mechanism::Squares | Mechanism::Products => short(deviation * unit * unit),
-        Mechanism::Kernel => short(deviation / 2f64.powi(23)),
+        Mechanism::Counts | Mechanism::Rows => format!("{noise} rows"),
+        _ => noise,
     }
 }

@@ -413,6 +413,30 @@ pub enum Error {
          make one with `private` and `bounds`, from public rows or none, and sketch with it"
     )]
     NotPrivate,
+    /// Two computations of the sensitivity of sums disagree, which is a defect of the program.
+    #[error(
+        "nothing was released: a row is said to move {mechanism} by at most √{claimed} units, but a second computation finds √{bound}; \
+         this is a defect of the program, please report it with the plan"
+    )]
+    SensitivityContradicted {
+        /// Which sums.
+        mechanism: &'static str,
+        /// The square that the noise is for.
+        claimed: String,
+        /// The square by the second computation.
+        bound: String,
+    },
+    /// The noise is too small for the sensitivity of the sums, which is a defect of the program.
+    #[error(
+        "nothing was released: noise of variance {noise} on {mechanism} is too little for its budget; \
+         this is a defect of the program, please report it with the plan"
+    )]
+    TooLittleNoise {
+        /// Which sums.
+        mechanism: &'static str,
+        /// The variance.
+        noise: String,
+    },
     /// The operation needs exact sums, but was called on the reconstruction of a release.
     #[error(
         "cannot {action} an estimate from a release: its sums have noise, which nothing but learning allows for"

@@ -24,7 +24,6 @@ use crate::error::names::{Choice, Named, name_of};
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Kernel {
     /// `exp(−‖x − y‖²/2σ²)`.
     #[default]

@@ -287,7 +287,7 @@ impl Frame {
     }
 
     /// A frame with given units.
-    pub(crate) fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
+    pub fn from_parts(centre: Vec<f64>, scale: Vec<f64>, exponent: Vec<i32>) -> Self {
         let cycle = Cycle::new(&centre, &scale, &exponent);
         Frame { centre, scale, exponent, cycle }
     }

@@ -22,7 +22,7 @@ use crate::numeric::simd::Instructions;
 use crate::plan::collect::Collect;
 use crate::plan::devices::OnDevices;
 use crate::plan::frame::{Frame, MAX_RANGE_BITS};
-use crate::plan::private::{MAX_ANCHOR, People, Private, anchors};
+use crate::plan::private::{MAX_ANCHOR, People, Private, anchors, check_work};
 use crate::plan::sampling::Sampling;
 use crate::plan::sphere::Spheres;
 use crate::plan::table::{MAX_SUMS, Measured};
@@ -270,7 +270,7 @@ impl Plan {
 
     /// Checks every rule of FORMAT.md for a plan. Plans made from rows and plans read from files
     /// are both checked here, so every plan that can be made can be read.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let d = self.dims();
         let unique: HashSet<&String> = self.columns.iter().collect();
         if !(1..=MAX_COLUMNS).contains(&d) || unique.len() != d {
@@ -370,12 +370,9 @@ impl Plan {
             return Err(Error::parameter(name, NOT_PRIVATE, "it"));
         }
         private.check(&self.frame, &self.columns, self.collect.cells)?;
-        let (m, d) = (self.features.points().len() as u64, self.dims() as u64);
-        if self.collect.kernel && self.landmarks().is_some() && m * m * d > MOST_KERNEL_WORK {
-            let most = (MOST_KERNEL_WORK / d).isqrt();
-            let expected =
-                format!("at most {most} with kernel sums and {d} columns in a private plan");
-            return Err(Error::parameter("`landmarks`", expected, m));
+        if self.collect.kernel && self.landmarks().is_some() {
+            let m = self.features.points().len();
+            check_work(m, self.dims(), self.bandwidths.len())?;
         }
         match self.anchors().iter().all(|a| a.abs() <= MAX_ANCHOR) {
             true => Ok(()),
@@ -385,10 +382,6 @@ impl Plan {
         }
     }
 }
-
-/// Largest m²·d for the kernel sums of a private plan. Reading a release compares all pairs of
-/// landmarks.
-const MOST_KERNEL_WORK: u64 = 1 << 33;
 
 /// The error for options that a private plan does not support.
 pub(crate) const NOT_PRIVATE: &str = "left out with `private`";

@@ -14,10 +14,16 @@ use crate::plan::frame::Frame;
 pub(crate) const BOUNDED_BITS: i32 = 28;
 
 /// Largest radius in units, twice the diagonal of a box of 2¹⁶ columns.
-pub(crate) const MAX_RADIUS: u64 = 1 << (BOUNDED_BITS + 10);
+pub const MAX_RADIUS: u64 = 1 << (BOUNDED_BITS + 10);
+
+/// Largest coordinate of a row within the bounds, in units.
+pub(crate) const MAX_REACH: u64 = 1 << (BOUNDED_BITS + 1);
 
 /// Largest coordinate of a landmark in units.
 pub(crate) const MAX_ANCHOR: f64 = (1u64 << (BOUNDED_BITS + 2)) as f64;
+
+/// What the bounds of a private plan are.
+const PAIRS: &str = "two numbers for each column, the lower one first";
 
 /// Most rows of one person: their square times that of a radius stays far below the largest integers.
 const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
@@ -121,12 +127,41 @@ impl Private {
         }
     }
 
-    /// How far a row within the bounds can be from the centre of the frame, in units, rounded up: ‖q‖ of every row.
-    pub fn reach(&self, frame: &Frame) -> Vec<u64> {
-        let unit = power_of_two(-frame.exponent[0]);
-        let ends = |x: f64, j: usize| ((x - frame.centre[j]) * (1.0 / frame.scale[j]) * unit).abs();
-        let reach = |j: usize| ends(self.low[j], j).max(ends(self.high[j], j)).ceil() as u64 + 1;
-        (0..self.low.len()).map(reach).collect()
+    /// The largest `|q_j|` of a row within the bounds, for each column:
+    ///
+    /// ```text
+    /// r_j = max(|q_j(low_j)|, |q_j(high_j)|) ,   q_j(x) = round((x − c_j)·(1/s_j)·2^−e)
+    /// ```
+    ///
+    /// Each step of `q_j` is a correctly rounded operation that rises with x, so no x between the bounds has a larger one.
+    /// Bounds beyond [`MAX_REACH`] units are an error: compared as doubles, before any becomes an integer.
+    pub fn reach(&self, frame: &Frame, columns: &[String]) -> Result<Vec<u64>> {
+        let d = frame.dims();
+        if [self.low.len(), self.high.len(), columns.len(), frame.exponent.len()] != [d; 4] {
+            return Err(Error::parameter("`bounds`", PAIRS, "others"));
+        }
+        (0..d).map(|j| self.reach_of(frame, columns, j)).collect()
+    }
+
+    fn reach_of(&self, frame: &Frame, columns: &[String], j: usize) -> Result<u64> {
+        let (centre, scale, exponent) = (frame.centre[j], frame.scale[j], frame.exponent[j]);
+        let mut reach = 0;
+        for (name, bound) in [("low", self.low[j]), ("high", self.high[j])] {
+            let y = (bound - centre) * (1.0 / scale);
+            let q = (y * power_of_two(-exponent)).round_ties_even().abs();
+            // Written so that NaN fails.
+            if !(q <= MAX_REACH as f64) {
+                let farthest = MAX_REACH as f64 * power_of_two(exponent) * scale;
+                let expected = format!(
+                    "at most {farthest:.3e} away from {centre} for '{}', whose scale is {scale}; give the column a wider scale, or narrower bounds",
+                    columns[j],
+                );
+                return Err(Error::parameter("`bounds`", expected, format!("{name} = {bound}")));
+            }
+            // A whole number of at most 2²⁹.
+            reach = reach.max(q as u64);
+        }
+        Ok(reach)
     }
 
     /// The radius in the coordinates of the frame.
@@ -142,21 +177,14 @@ impl Private {
             || self.high.len() != d
             || !self.low.iter().zip(&self.high).all(ordered)
         {
-            let expected = "two numbers for each column, the lower one first";
-            return Err(Error::parameter("`bounds`", expected, "others"));
+            return Err(Error::parameter("`bounds`", PAIRS, "others"));
         }
         if frame.exponent.iter().any(|e| *e != frame.exponent[0]) {
             return Err(Error::parameter("the frame", "one unit for all columns", "several"));
         }
-        let most = 1u64 << (BOUNDED_BITS + 1);
-        if let Some(j) = self.reach(frame).iter().position(|reach| *reach > most) {
-            let farthest = most as f64 * power_of_two(frame.exponent[j]) * frame.scale[j];
-            let expected = format!(
-                "at most {farthest:.3e} away from {} for '{}', whose scale is {}; give the column a wider scale, or narrower bounds",
-                frame.centre[j], columns[j], frame.scale[j]
-            );
-            let got = format!("{}..{}", self.low[j], self.high[j]);
-            return Err(Error::parameter("`bounds`", expected, got));
+        if self.reach(frame, columns)?.iter().all(|reach| *reach == 0) {
+            let expected = "at least one unit of the frame from the centre of a column";
+            return Err(Error::parameter("`bounds`", expected, "all nearer"));
         }
         if let Some(people) = &self.people {
             People::new(&people.column, people.rows)?;
@@ -176,4 +204,29 @@ pub(crate) fn anchors(landmarks: &Points, frame: &Frame) -> Vec<f64> {
         (f64::from(*z) * power_of_two(-e)).round_ties_even()
     };
     landmarks.data().iter().enumerate().map(whole).collect()
+}
+
+/// Most landmarks: entries of K⁺ are below 2²⁴, those of a vector at most 2²⁷, so that sums of 2¹³
+/// products are below 2⁶⁴.
+pub const MOST_LANDMARKS: usize = 1 << 13;
+
+/// Most pairs of landmarks times columns: every pair is compared whenever a release is read.
+pub const MOST_COMPARED: u128 = 1 << 33;
+
+/// Most pairs of landmarks times bandwidths: the matrices take half as many words of four bytes.
+pub const MOST_VALUES: u128 = 1 << 26;
+
+/// Refuses plans whose sensitivity would take too long or too much memory.
+pub fn check_work(landmarks: usize, columns: usize, bandwidths: usize) -> Result<()> {
+    let pairs = (landmarks as u128).pow(2);
+    let most =
+        (MOST_COMPARED / columns.max(1) as u128).min(MOST_VALUES / bandwidths.max(1) as u128);
+    if pairs <= most && landmarks <= MOST_LANDMARKS {
+        return Ok(());
+    }
+    let expected = format!(
+        "at most {} with kernel sums of {columns} columns and {bandwidths} bandwidths, where private",
+        most.isqrt().min(MOST_LANDMARKS as u128)
+    );
+    Err(Error::parameter("`landmarks`", expected, landmarks))
 }

@@ -141,7 +141,8 @@ impl PrivateParams {
             }
         };
         let radius = (radius * power_of_two(-frame.exponent[0])).ceil();
-        if radius > MAX_RADIUS as f64 {
+        // Written so that NaN fails.
+        if !(radius <= MAX_RADIUS as f64) {
             let most = MAX_RADIUS as f64 * power_of_two(frame.exponent[0]);
             return Err(Error::parameter("`radius`", format!("at most {most}"), "more"));
         }

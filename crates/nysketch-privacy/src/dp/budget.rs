@@ -80,6 +80,22 @@ impl Budget {
         Rho(low)
     }
 
+    /// The ε, at the same δ, for replacing a row: one is removed and one is added, two steps. Sums move by at most 2Δ, by the
+    /// triangle inequality, and so
+    ///
+    /// ```text
+    /// ρ' = (2Δ)²/2σ² = 4ρ
+    /// ```
+    ///
+    /// ```
+    /// let budget = nysketch::privacy::Budget::new(1.0, 1e-6)?;
+    /// assert!((budget.epsilon_of_replacing() - 2.11).abs() < 0.01);
+    /// # Ok::<(), nysketch::Error>(())
+    /// ```
+    pub fn epsilon_of_replacing(&self) -> f64 {
+        self.epsilon_of(Rho(self.rho().0.saturating_mul(4)))
+    }
+
     /// The ε at which a cost ρ has the δ of this budget, rounded up.
     pub fn epsilon_of(&self, rho: Rho) -> f64 {
         let limit = libm::log(self.delta) - MARGIN;

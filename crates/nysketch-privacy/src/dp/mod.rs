@@ -5,16 +5,24 @@
 //! the rows. Sums, sensitivities and noise are integers, so nothing is lost to rounding; docs/PRIVACY.md has the proofs.
 
 pub mod account;
+mod bound;
 mod budget;
+mod dyadic;
 mod estimate;
+mod expected;
 mod file;
+#[cfg(test)]
+mod forged;
+mod kernel;
 mod mechanism;
 mod noise;
 mod params;
 mod release;
+mod sensitivity;
 mod terms;
 
 pub use budget::{Budget, Rho};
+pub use expected::{ColumnNoise, ExpectedNoise, MechanismNoise, ROWS_OF_MEAN};
 pub use mechanism::Mechanism;
 pub use noise::Variance;
 pub use params::{after, made_up};

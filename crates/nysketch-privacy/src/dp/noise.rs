@@ -4,7 +4,16 @@
 //! P(X = x) ∝ exp(−x² / 2σ²) ,   x ∈ ℤ
 //! ```
 //!
-//! The algorithms are those of Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy": every
+//! Added independently to each number of a vector f(T) of integers, it gives ρ-zero-concentrated differential privacy where
+//!
+//! ```text
+//! Σ_k (f_k(T) − f_k(T'))² / σ_k²  ≤  2ρ    for all neighbours T, T'
+//! ```
+//!
+//! (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy", theorem 14, the multivariate statement).
+//! All numbers of a mechanism have the same σ, so Δ²/σ² ≤ 2ρ is enough.
+//!
+//! The algorithms are those of the same paper: every
 //! step compares uniform integers, and probabilities are ratios of integers of any length. [`Variance`] is made of
 //! integers, and there is no floating-point number in this file. Randomness is the operating system's.
 
@@ -18,25 +27,29 @@ pub const VARIANCE_BITS: u32 = 16;
 ///
 /// ```
 /// use nysketch::privacy::Variance;
-/// assert_eq!(Variance::new(3u32 << 16).to_string(), "196608/65536");
+/// assert_eq!(Variance::new(3u32 << 16)?.to_string(), "196608/65536");
+/// assert!(Variance::new(0u32).is_err());
+/// # Ok::<(), nysketch::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variance(BigUint);
 
 impl Variance {
-    /// So many units of 2⁻¹⁶.
-    ///
-    /// # Panics
-    /// For none.
-    pub fn new(units: impl Into<BigUint>) -> Self {
+    /// A number of units of 2⁻¹⁶, at least one: without noise there is no privacy.
+    pub fn new(units: impl Into<BigUint>) -> Result<Self> {
         let units = units.into();
-        assert!(units > BigUint::ZERO, "a positive variance");
-        Variance(units)
+        if units == BigUint::ZERO {
+            return Err(Error::parameter("the variance of noise", "positive", 0));
+        }
+        Ok(Variance(units))
     }
 
     /// The least one with `numerator / denominator ≤ σ²`.
-    pub(super) fn at_least(numerator: BigUint, denominator: &BigUint) -> Self {
-        let units = (numerator << VARIANCE_BITS) + denominator - 1u32;
+    pub(super) fn at_least(numerator: BigUint, denominator: &BigUint) -> Result<Self> {
+        if *denominator == BigUint::ZERO {
+            return Err(Error::parameter("the cost of noise", "positive", 0));
+        }
+        let units: BigUint = (numerator << VARIANCE_BITS) + denominator - 1u32;
         Variance::new(units / denominator)
     }
 
@@ -181,7 +194,7 @@ mod tests {
     fn small_variances_have_the_exact_probabilities() {
         for units in [1u32, 6_554, 32_768, 65_536, 150_000, 9 << 16, 100 << 16] {
             let sigma2 = f64::from(units) / 65_536.0;
-            let drawn = draw(&Variance::new(units), 20_000);
+            let drawn = draw(&Variance::new(units).unwrap(), 20_000);
             let weight = |x: i64| (-(x * x) as f64 / (2.0 * sigma2)).exp();
             let total: f64 = (-200..=200).map(weight).sum();
             // Values in bins of at least 10 expected draws, the tails in two bins.
@@ -211,7 +224,7 @@ mod tests {
     #[test]
     fn large_variances_have_the_moments_of_a_gaussian() {
         for bits in [20u32, 41, 63] {
-            let variance = Variance::new(BigUint::from(3u32) << (2 * bits + 16));
+            let variance = Variance::new(BigUint::from(3u32) << (2 * bits + 16)).unwrap();
             let sigma = 3f64.sqrt() * 2f64.powi(bits as i32);
             let mut random = Randomness::of_the_system();
             let n = 4000;

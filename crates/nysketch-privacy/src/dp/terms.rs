@@ -1,5 +1,6 @@
 //! What a release promises, what each part of it costs, and how much noise that takes.
 
+use super::bound;
 use super::budget::{Budget, Rho};
 use super::mechanism::Mechanism;
 use super::noise::{Randomness, VARIANCE_BITS, Variance};
@@ -43,23 +44,25 @@ impl Shared {
     }
 
     /// The variance of each share.
-    fn variance(self, sensitivity: &BigUint, rho: Rho, numbers: usize) -> Variance {
+    fn variance(self, sensitivity: &BigUint, rho: Rho, numbers: usize) -> Result<Variance> {
         // Δ²/Hv ≤ (63/64)²·2ρ, ρ = units·2⁻⁵⁶.
         let denominator = BigUint::from(rho.0) * self.honest * 3969u32;
-        let central = Variance::at_least((sensitivity << 55) * 4096u32, &denominator);
-        let others = (self.honest - 1) as f64;
+        let central = Variance::at_least((sensitivity << 55) * 4096u32, &denominator)?;
+        let others = self.honest.saturating_sub(1) as f64;
         // 10 (H−1) exp(−π²v) √D ≤ √2ρ/64; a millionth more pays for rounding.
         let most = (2.0 * rho.value()).sqrt() / 64.0;
-        let least = match others > 0.0 {
-            true => {
-                let pi2 = std::f64::consts::PI.powi(2);
-                let log = libm::log(10.0 * others * (numbers as f64).sqrt() / most);
-                (log / pi2).max(0.5) * (1.0 + 1e-6)
-            }
-            false => 0.5,
-        };
-        let units = (least * f64::from(1u32 << VARIANCE_BITS)).ceil() as u64;
-        central.max(Variance::new(units))
+        let mut least = 0.5;
+        if others > 0.0 {
+            let pi2 = std::f64::consts::PI.powi(2);
+            let log = libm::log(10.0 * others * (numbers as f64).sqrt() / most);
+            least = (log / pi2).max(0.5) * (1.0 + 1e-6);
+        }
+        let units = (least * f64::from(1u32 << VARIANCE_BITS)).ceil();
+        // Far above any that is needed, and written so that NaN fails.
+        if !(units < 2f64.powi(53)) {
+            return Err(Error::parameter("the variance of a share", "a number", least));
+        }
+        Ok(central.max(Variance::new(units as u64)?))
     }
 }
 
@@ -82,7 +85,7 @@ pub struct Spending {
 impl Spending {
     /// The least noise for what it may cost.
     fn new(mechanism: Mechanism, rho: Rho, plan: &Plan, terms: &Terms) -> Result<Self> {
-        let Some(sensitivity) = mechanism.sensitivity(plan) else { return Err(Error::NotPrivate) };
+        let sensitivity = mechanism.sensitivity(plan)?;
         if rho.0 == 0 {
             let expected =
                 format!("more for {}: so little takes more noise than there is", mechanism.name());
@@ -92,9 +95,9 @@ impl Spending {
         let sensitivity = sensitivity * BigUint::from(terms.person_rows.unwrap_or(1)).pow(2);
         let (variance, draws) = match terms.shared {
             // σ² ≥ Δ²/2ρ, ρ = units·2⁻⁵⁶.
-            None => (Variance::at_least(&sensitivity << 55, &BigUint::from(rho.0)), 1),
+            None => (Variance::at_least(&sensitivity << 55, &BigUint::from(rho.0))?, 1),
             Some(shared) => {
-                (shared.variance(&sensitivity, rho, mechanism.len(plan)), shared.parties)
+                (shared.variance(&sensitivity, rho, mechanism.len(plan))?, shared.parties)
             }
         };
         Ok(Spending { mechanism, rho, sensitivity, variance, draws })
@@ -184,11 +187,13 @@ impl Terms {
         self.rho().and(Rho(plan.private.as_ref().map_or(0, |p| p.spent)))
     }
 
-    /// The sums of a sketch, each with one draw of noise.
+    /// The sums of a sketch, each with one draw of noise. Refuses to draw any where an [independent bound](super::bound) on what
+    /// a row can do contradicts the terms.
     pub(crate) fn noisy(&self, sketch: &Sketch) -> Result<Vec<Vec<i128>>> {
+        bound::check(self, sketch.plan())?;
         let mut random = Randomness::of_the_system();
         let noisy = |spending: &Spending| {
-            let mut sums = spending.mechanism.exact(sketch);
+            let mut sums = spending.mechanism.exact(sketch)?;
             for sum in &mut sums {
                 let noise = i128::try_from(random.gaussian(&spending.variance)?);
                 let noise = noise.map_err(|_| too_noisy(spending))?;
@@ -349,15 +354,15 @@ mod tests {
         let (sensitivity, rho) = (BigUint::from(1u32) << 40, Rho(1 << 50));
         for honest in [1u64, 4, 49] {
             let shared = Shared::new(50, honest).unwrap();
-            let share = shared.variance(&sensitivity, rho, 8000);
+            let share = shared.variance(&sensitivity, rho, 8000).unwrap();
             let units = |v: &Variance| v.units().to_string().parse::<f64>().unwrap();
-            let central = Variance::at_least(&sensitivity << 55, &BigUint::from(rho.0));
+            let central = Variance::at_least(&sensitivity << 55, &BigUint::from(rho.0)).unwrap();
             let ratio = honest as f64 * units(&share) / units(&central);
             assert!((1.0..1.04).contains(&ratio), "{ratio}");
         }
         // Little noise is shared in larger pieces than it would take.
         let shared = Shared::new(50, 49).unwrap();
-        let share = shared.variance(&BigUint::from(1u32), Rho(1 << 56), 400);
+        let share = shared.variance(&BigUint::from(1u32), Rho(1 << 56), 400).unwrap();
         let v: f64 = share.units().to_string().parse::<f64>().unwrap() / 65_536.0;
         let tau = 10.0 * 48.0 * (-std::f64::consts::PI.powi(2) * v).exp();
         assert!(v > 1.0 && tau * 20.0 <= 2f64.sqrt() / 64.0, "{v} {tau}");

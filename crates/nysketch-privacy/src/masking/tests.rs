@@ -421,7 +421,7 @@ fn noise_of_all_parties_is_a_release() {
     assert_eq!(crate::dp::Release::from_bytes(&release.to_bytes()).unwrap(), release);
     let plain = group.plain();
     for (spending, noisy) in release.spendings().iter().zip(release.noisy()) {
-        let exact = spending.mechanism.exact(&plain);
+        let exact = spending.mechanism.exact(&plain).unwrap();
         let deviation = spending.deviation();
         let squares = noisy.iter().zip(&exact).map(|(a, b)| ((a - b) as f64 / deviation).powi(2));
         let mean = squares.sum::<f64>() / exact.len() as f64;

@@ -409,23 +409,37 @@ def digest(plan, section):
     return hashed.hexdigest()
 
 
+def certificate(matrix):
+    """The least of thirty bounds of the largest eigenvalue: max_i (Kv)_i / v_i, rounded up, along a power iteration."""
+    v, best = [1] * len(matrix), None
+    for _ in range(30):
+        w = [sum(k * x for k, x in zip(row, v)) for row in matrix]
+        bound = max(-(-a // b) for a, b in zip(w, v))
+        best = bound if best is None else min(best, bound)
+        shift = max(max(w).bit_length() - 27, 0)
+        v = [(x >> shift) + 1 for x in w]
+    return best
+
+
 def sensitivities(plan, meta):
     """Returns the squared sensitivity of each mechanism to one row."""
     (m, d), radius = plan["landmarks"].shape, meta["private"]["radius"]
     unit, scale = 2.0 ** -float(plan["exponent"][0]), 1.0 / plan["scale"]
-    ends = [np.abs((plan[end] - plan["centre"]) * scale * unit) for end in ("low", "high")]
-    reach = sum((int(r) + 1) ** 2 for r in np.ceil(np.maximum(*ends)))
-    cell = radius**2 + (radius**2 >> 31) + 1
+    ends = [np.abs(np.rint((plan[end] - plan["centre"]) * scale * unit)) for end in ("low", "high")]
+    reach = [int(r) for r in np.maximum(*ends)]
+    total = sum(r**2 for r in reach)
+    cell = radius**2 + (radius**2 >> 31)
     points = plan["landmarks"]
     distance = np.zeros((m, m), F32)
     for k in range(d):
         distance = fma(points[:, None, k] - points[None, :, k], points[:, None, k] - points[None, :, k], distance)
-    error, kernels = 16 * (d + 17), 0
-    for row in rungs(distance, plan["bandwidths"], meta["kernel"]):
-        a = (int(row.sum(1).max()) + m * error) << 23
-        b = m * error**2
+    error, kernels = 64 + -(-d // 4), 0
+    for matrix in rungs(distance, plan["bandwidths"], meta["kernel"]):
+        above = [[int(k) + min(error, 2 + (int(k) * error >> 17)) for k in row] for row in matrix]
+        a, b = certificate(above) << 23, m * error**2
         kernels += a + b + 2 * (math.isqrt(a * b) + 1)
-    moments = {"totals": reach, "products": reach**2}
+    products = (total**2 + sum(r**4 for r in reach)) // 2
+    moments = {"totals": total, "products": products}
     return {"counts": 1, "sums": cell, "squares": cell**2, "kernel": kernels, "rows": 1} | moments
 
 
