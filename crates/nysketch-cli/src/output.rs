@@ -95,7 +95,7 @@ fn say(kind: &str, message: &str) {
 }
 
 /// Text from files and names, without what would steer a terminal or break the line.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     escaped(text, |c| c.escape_unicode().to_string())
 }
 

@@ -3,6 +3,7 @@
 //! Parameters stand in backquotes, with a value where one is advised: `` `scale=standard` ``. A command
 //! line or another language puts its own spelling there with [`respell`].
 
+use crate::ledger::LedgerError;
 use crate::masking::error::MaskingError;
 
 /// The library's result.
@@ -331,6 +332,9 @@ pub enum Error {
     /// A sketch that cannot be masked, or masked sketches that cannot be added up.
     #[error(transparent)]
     Masking(#[from] MaskingError),
+    /// A ledger that cannot be used, or that forbids a use.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// A sketch that does not keep the sums a decoder needs.
     #[error(
         "{task} needs {what}, which this sketch does not keep; sketch again with `collect={what}`"
@@ -481,7 +485,8 @@ impl Error {
 }
 
 /// Parameters that messages name.
-const PARAMETERS: [&str; 74] = [
+const PARAMETERS: [&str; 76] = [
+    "again",
     "bandwidth",
     "bounds",
     "by",
@@ -533,6 +538,7 @@ const PARAMETERS: [&str; 74] = [
     "missing",
     "model",
     "most_clusters",
+    "new_key",
     "no_header",
     "numeric",
     "plan",

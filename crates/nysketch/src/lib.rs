@@ -79,6 +79,7 @@ pub mod error;
 pub mod file;
 pub mod format;
 pub mod inspect;
+pub mod ledger;
 pub mod masking;
 pub mod metrics;
 pub mod model;
@@ -91,6 +92,7 @@ pub mod rows;
 pub mod sketch;
 pub mod sketching;
 pub mod spectrum;
+pub mod subtractions;
 pub mod sums;
 pub mod synthetic;
 pub mod theory;
@@ -135,8 +137,6 @@ pub mod kernel;
 pub mod kmeans;
 #[doc(hidden)]
 pub mod landmarks;
-#[doc(hidden)]
-pub mod ledger;
 #[doc(hidden)]
 pub mod linalg;
 #[doc(hidden)]

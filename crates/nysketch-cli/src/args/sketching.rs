@@ -110,8 +110,10 @@ pub struct Merge {
 
 /// Subtract the rows of one sketch from another.
 ///
-/// The result has the bytes of a sketch that never saw them. Refused if the second sketch has rows
-/// that cannot be in the first.
+/// The result has the bytes of a sketch that never saw them. Sums cannot prove that the rows were in the first sketch: what is
+/// refused are counts and sums that no rows can leave. A ledger of this user records each subtraction, and refuses to subtract the
+/// same sketch again from the result, or from what results from that by further subtractions. It holds digests of what was
+/// subtracted, which is a trace of it; --no-ledger neither reads nor writes it. The same rows in a merged sketch are not recognised.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch subtract week.nys day1.nys -o rest.nys
@@ -127,6 +129,12 @@ pub struct Subtract {
     /// Leave out the sums of folds, so that a sketch with other folds, or none, can be subtracted
     #[arg(long)]
     pub drop_folds: bool,
+    /// Subtract also what the ledger says was subtracted before, because its rows are in the sketch twice
+    #[arg(long)]
+    pub again: bool,
+    /// Neither look the subtraction up in the ledger of this user nor record it there
+    #[arg(long, conflicts_with = "again")]
+    pub no_ledger: bool,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,

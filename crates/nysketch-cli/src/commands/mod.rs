@@ -22,6 +22,7 @@ mod releases;
 mod report;
 mod reproduce;
 mod sketch;
+mod statement;
 mod witnesses;
 
 use crate::args::{Args, Command};

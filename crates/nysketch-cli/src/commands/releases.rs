@@ -1,65 +1,7 @@
-//! What is said of every release, and the ledger of those of a sketch, beside it: best effort, since a sketch can be copied, and its rows sketched again.
+//! What every command that reads a release says about it.
 
 use crate::output::{short, thousands, warn};
-use anyhow::{Result, anyhow};
-use nysketch::Sketch;
-use nysketch::ledger::{beside, update};
-use nysketch::privacy::{Release, Rho, Terms};
-use serde::{Deserialize, Serialize};
-use std::path::Path;
-
-/// One release.
-#[derive(Debug, Serialize, Deserialize)]
-struct Line {
-    sketch: String,
-    epsilon: f64,
-    delta: f64,
-    rho: u64,
-}
-
-/// All releases of a sketch so far.
-pub struct Releases {
-    /// How many.
-    pub count: usize,
-    /// What they cost together.
-    pub rho: Rho,
-}
-
-/// Notes a release, before it is written: what was noted and never given away is better than the other way round.
-pub fn note_release(path: &Path, sketch: &Sketch, terms: &Terms) -> Result<Releases> {
-    let (ledger, digest) = (beside(path, "ledger"), sketch.digest());
-    let place = ledger.display().to_string();
-    let mut all = Releases { count: 1, rho: terms.total(sketch.plan()) };
-    let failed = |e: std::io::Error| anyhow!("cannot keep the release in {place}: {e}");
-    update(&ledger, failed, |lines| {
-        for (number, line) in lines.iter().enumerate() {
-            let line: Line = serde_json::from_str(line).map_err(|_| {
-                let number = number + 1;
-                anyhow!("{place}, line {number}: damaged; restore it, or what was released before is not counted")
-            })?;
-            if line.sketch == digest {
-                all.count += 1;
-                all.rho = all.rho.and(Rho(line.rho));
-            }
-        }
-        let line = Line {
-            sketch: digest,
-            epsilon: terms.budget.epsilon,
-            delta: terms.budget.delta,
-            rho: terms.rho().0,
-        };
-        Ok(Some(serde_json::to_string(&line)?))
-    })?;
-    if all.count > 1 {
-        warn(&format!(
-            "this sketch has now been released {} times, which reveals ε = {} together at δ = {:e}, as far as {place} knows",
-            all.count,
-            short(terms.budget.epsilon_of(all.rho)),
-            terms.budget.delta,
-        ));
-    }
-    Ok(all)
-}
+use nysketch::privacy::Release;
 
 /// Standard deviations of the noise that all rows together are, below which they are hardly seen.
 const FEW: f64 = 10.0;

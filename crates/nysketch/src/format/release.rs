@@ -15,6 +15,11 @@ impl Release {
         self.content().encode()
     }
 
+    /// SHA-256, in hexadecimal, of the release's file.
+    pub fn digest(&self) -> String {
+        self.content().sha256()
+    }
+
     /// What the release's file holds.
     pub(super) fn content(&self) -> Content<'_> {
         let mut tensors = plan_tensors(self.plan());

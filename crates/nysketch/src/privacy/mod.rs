@@ -6,12 +6,14 @@
 
 mod budget;
 mod estimate;
+mod ledger;
 mod mechanism;
 mod noise;
 mod release;
 mod terms;
 
 pub use budget::{Budget, Rho};
+pub use ledger::Releases;
 pub use mechanism::Mechanism;
 pub use noise::Variance;
 pub use release::{Release, SpendingSummary};
