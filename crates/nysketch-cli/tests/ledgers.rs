@@ -1,5 +1,5 @@
-//! Ledgers under attack: keys, sketches and ledgers that are renamed, linked and copied, processes that run at the same time or
-//! are killed, stopped or out of space.
+//! Ledgers under attack: keys, sketches and ledgers that are renamed, linked and copied, processes
+//! that run at the same time or are killed, stopped or out of space.
 #![cfg(unix)]
 
 mod common;
@@ -25,7 +25,9 @@ fn parties(sketches: usize) -> Folder {
     f.write("keys.toml", list);
     for i in 0..sketches {
         let rows = 90 + i;
-        f.ok(&format!("generate gmm --rows {rows} --dims 2 --clusters 3 --seed {i} -o rows{i}.csv"));
+        f.ok(&format!(
+            "generate gmm --rows {rows} --dims 2 --clusters 3 --seed {i} -o rows{i}.csv"
+        ));
         f.ok(&format!("sketch rows{i}.csv --plan p.nys -o a{i}.nys"));
     }
     f
@@ -96,11 +98,12 @@ fn a_key_without_a_ledger_masks_only_when_it_is_declared_new() {
     fs::write(&ledger, "").unwrap();
     f.fails(1, &mask("a.key", 1, 1), &["damaged in line 1"]);
     fs::remove_file(&ledger).unwrap();
-    // What is restored is asked again; a hard link is the same file.
+    // A restored ledger refuses as before; a hard link is the same file.
     fs::hard_link(&away, &ledger).unwrap();
     f.fails(1, &mask("a.key", 1, 1), REPLAY);
     // Times do not matter.
-    for time in [std::time::UNIX_EPOCH, std::time::SystemTime::now() + Duration::from_secs(1 << 30)] {
+    for time in [std::time::UNIX_EPOCH, std::time::SystemTime::now() + Duration::from_secs(1 << 30)]
+    {
         fs::File::options().write(true).open(&ledger).unwrap().set_modified(time).unwrap();
         f.fails(1, &mask("a.key", 1, 1), REPLAY);
     }
@@ -159,7 +162,7 @@ fn outputs_never_replace_keys_and_ledgers() {
         assert_eq!(fs::read(path).unwrap(), content, "{}", path.display());
     }
     f.fails(2, "sketch rows0.csv -o new.ledger --force", &["cannot be written as .ledger"]);
-    // Pipes are neither keys nor results.
+    // Pipes are refused as keys and as outputs.
     pipe(&f.path("pipe.key"));
     f.fails(1, &mask("pipe.key", 0, 1), &["not a regular file"]);
     pipe(&f.path("pipe.nys"));
@@ -168,6 +171,33 @@ fn outputs_never_replace_keys_and_ledgers() {
         f.fails(1, &format!("{line} -o pipe.nys --force"), &["not a regular file"]);
     }
     f.fails(1, "keys new c -o pipe.key", &["pipe.key exists"]);
+}
+
+#[test]
+fn ledgers_are_in_one_folder_of_the_user() {
+    let f = parties(0);
+    let new = |id: &str, state: Option<&str>| {
+        let mut command = f.command(&format!("keys new {id} -o {id}.key"));
+        command.env_remove("NYSKETCH_LEDGERS").env("HOME", f.path("home"));
+        match state {
+            Some(state) => command.env("XDG_STATE_HOME", state),
+            None => command.env_remove("XDG_STATE_HOME"),
+        };
+        command.assert().success();
+    };
+    let count = |folder: &str| fs::read_dir(f.path(folder)).unwrap().count();
+    new("c", None);
+    assert_eq!(count("home/.local/state/nysketch/ledgers"), 1);
+    // A relative path is not one of the standard, and is left out.
+    new("d", Some("state"));
+    assert_eq!(count("home/.local/state/nysketch/ledgers"), 2);
+    assert!(!f.path("state").exists());
+    new("e", f.path("other").to_str());
+    assert_eq!(count("other/nysketch/ledgers"), 1);
+    // A key that has no ledger is not written.
+    let mut command = f.command("keys new f -o f.key");
+    command.env("NYSKETCH_LEDGERS", "/proc/none").assert().code(1);
+    assert!(!f.path("f.key").exists());
 }
 
 /// Starts masking a sketch in a session.
@@ -203,28 +233,39 @@ fn of_processes_at_once_one_passes() {
     }
 }
 
-/// Whenever a process is killed, no two sketches of a session can come to light, and the ledger stays readable.
+/// Whenever a process is killed, no two sketches of a session can come to light, and the ledger
+/// stays readable.
 #[test]
 fn kills_never_let_two_sketches_pass() {
     let f = parties(2);
-    let (mut seen, mut unseen) = (0, 0);
-    for number in 1..=60 {
+    let (mut seen, mut between, mut before) = (0, 0, 0);
+    for number in 1..=80 {
         let mut child = start(&f, 0, number);
-        std::thread::sleep(Duration::from_micros(400 * number as u64));
+        std::thread::sleep(Duration::from_micros(3000 + 100 * number as u64));
         signal(&child, "-KILL");
         child.wait().unwrap();
         let first = masked(&f, 0);
+        let recorded = f
+            .ledgers_of("sessions")
+            .iter()
+            .any(|path| fs::read_to_string(path).unwrap().contains(&session(number)));
+        assert!(recorded || !first, "session {number} came to light without a line");
         let second = f.command(&mask("a.key", 1, number)).output().unwrap().status.success();
         let retried = f.command(&mask("a.key", 0, number)).output().unwrap().status.success();
         assert!(!(first && second), "session {number} has masked two sketches");
         assert_eq!(second, !retried, "one of both can be masked in session {number}");
-        if first { seen += 1 } else { unseen += 1 }
+        assert_eq!(second, !recorded);
+        match (first, recorded) {
+            (true, _) => seen += 1,
+            (false, true) => between += 1,
+            (false, false) => before += 1,
+        }
         forget(&f);
     }
-    println!("{seen} were killed after their output, {unseen} before");
+    println!("killed before the line {before}, before the output {between}, after it {seen}");
 }
 
-/// A stopped process that goes on later finds what was done in the meantime.
+/// A stopped process that continues later finds the line that was written in the meantime.
 #[test]
 fn stopped_processes_never_let_two_sketches_pass() {
     let f = parties(2);
@@ -243,6 +284,9 @@ fn stopped_processes_never_let_two_sketches_pass() {
     }
 }
 
+/// Bytes of a block of `ulimit -f`.
+const BLOCK: usize = 512;
+
 /// A limit on the size of files is what a full disk or a quota is to a program.
 #[test]
 fn a_full_disk_gives_nothing_out_and_loses_no_session() {
@@ -257,22 +301,24 @@ fn a_full_disk_gives_nothing_out_and_loses_no_session() {
     // No room for a line: the session was not used.
     limited(0, &mask("a.key", 0, 1));
     f.ok(&mask("a.key", 1, 1));
-    // Room for a part of a line, in a ledger that ends 1 kB, or two blocks, later.
+    // Room for a part of a line, where one crosses the end of a block.
     let ledger = PathBuf::from(f.json(&mask("a.key", 1, 1))["ledger"].as_str().unwrap());
-    for number in 2.. {
-        let length = ledger.metadata().unwrap().len();
-        if length / 1024 < (length + 300) / 1024 {
-            limited((length as usize).div_ceil(1024), &mask("a.key", 0, number));
-            let torn = ledger.metadata().unwrap().len();
-            assert!(torn > length && torn < length + 300, "{length} {torn}");
-            f.ok(&mask("a.key", 1, number));
-            break;
-        }
+    let length = || ledger.metadata().unwrap().len() as usize;
+    let line = length() - fs::read_to_string(&ledger).unwrap().find('\n').unwrap() - 1;
+    let mut number = 2;
+    while length() / BLOCK == (length() + line - 1) / BLOCK {
         f.ok(&mask("a.key", 1, number));
+        number += 1;
     }
+    let whole = length();
+    limited(whole.div_ceil(BLOCK), &mask("a.key", 0, number));
+    assert!((whole + 1..whole + line).contains(&length()), "{whole} {}", length());
+    f.ok(&mask("a.key", 1, number));
+    assert_eq!(length(), whole + line);
     forget(&f);
-    // Room for the line, not for the output: the session is used, and the same sketch can be masked again.
-    let blocks = (ledger.metadata().unwrap().len() as usize + 400).div_ceil(1024);
+    // Room for the line, not for the output: the session is used, and the same sketch can be masked
+    // again.
+    let blocks = (length() + line).div_ceil(BLOCK);
     limited(blocks, &mask("a.key", 0, 100));
     assert!(!masked(&f, 0));
     f.fails(1, &mask("a.key", 1, 100), REPLAY);
@@ -310,7 +356,7 @@ fn a_sketch_keeps_its_ledger_under_every_name() {
     assert_eq!(ledger.len(), 1);
     let text = fs::read_to_string(&ledger[0]).unwrap();
     assert_eq!(text.lines().count(), 1 + 7);
-    // It names each file by its digest, in the place where it was written.
+    // Damage stops the next release.
     fs::write(&ledger[0], format!("{text}damage\n")).unwrap();
     let line = "privatize moved.nys -o never.nys --epsilon 1 --delta 1e-6";
     f.fails(1, line, &["damaged in line 9"]);
@@ -328,7 +374,8 @@ fn a_deletion_is_done_once() {
     }
     f.ok("subtract all.nys user.nys -o rest.nys");
     let once = f.read("rest.nys");
-    // A job that starts again from the same total has the same result; one that goes on from its result is refused.
+    // A job that starts again from the same total has the same result; one that goes on from its
+    // result is refused.
     f.ok("subtract all.nys user.nys -o rest.nys");
     assert_eq!(f.read("rest.nys"), once);
     fs::rename(f.path("rest.nys"), f.path("total.nys")).unwrap();
@@ -344,8 +391,7 @@ fn a_deletion_is_done_once() {
     f.ok("subtract day.nys user.nys -o day2.nys");
     f.ok("subtract total.nys day2.nys -o night.nys");
     f.fails(1, "subtract night.nys user.nys -o x.nys", &["subtracted from this sketch before"]);
-    let kept: String =
-        format!("a,b\n{rows}").replacen("3,3\n", "", 1).replacen("\n4,4\n", "\n", 1);
+    let kept: String = format!("a,b\n{rows}").replacen("3,3\n", "", 1).replacen("\n4,4\n", "\n", 1);
     f.write("kept.csv", kept);
     f.ok("sketch kept.csv --plan p.nys -o kept.nys");
     assert_eq!(f.read("kept.nys"), once);

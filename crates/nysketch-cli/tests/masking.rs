@@ -106,7 +106,8 @@ fn sets_that_are_not_one_whole_session_are_refused() {
         &format!("merge {all} --parties more.toml -o x.nys"),
         &["more.toml", "is not the list of parties"],
     );
-    let line = mask("c", SESSION).replace("keys.toml", "more.toml").replace("-o c.masked", "-o c.more");
+    let line =
+        mask("c", SESSION).replace("keys.toml", "more.toml").replace("-o c.masked", "-o c.more");
     f.command(&format!("{line} --new-key"))
         .env("NYSKETCH_LEDGERS", f.path("").join("elsewhere"))
         .assert()

@@ -1,6 +1,7 @@
 //! Ledgers: files that record each use of something that must be counted or must not happen twice.
 //!
-//! A ledger is a text file of JSON lines. The first line names its kind and its subject; each further line records one use.
+//! A ledger is a text file of JSON lines. The first line names its kind and its subject; each
+//! further line records one use.
 //!
 //! | kind | subject | one line for each |
 //! |---|---|---|
@@ -8,19 +9,23 @@
 //! | `releases` | fingerprint of a plan | release of a sketch of that plan ([`privacy`](crate::privacy)) |
 //! | `subtractions` | fingerprint of a plan | subtraction between sketches of that plan ([`subtractions`](crate::subtractions)) |
 //!
-//! **A ledger is found by its subject.** Its name is `KIND-SUBJECT.ledger` in one folder per user, so that a key or a sketch
-//! that is renamed, linked, copied or moved still has the same ledger. A ledger next to the key would be left behind by the
-//! first `mv`, and a copied folder would hold a key whose two ledgers differ. A ledger inside the key file would be copied
-//! with the key. The one exception is a copy of the whole folder, or of a key, to another account or machine: no file can
-//! notice that. A key without a ledger is therefore refused unless its user declares that it is new.
+//! **A ledger is found by its subject.** Its name is `KIND-SUBJECT.ledger` in one folder per user,
+//! so that a key or a sketch that is renamed, linked, copied or moved still has the same ledger. A
+//! ledger next to the key would be left behind by the first `mv`, and a copied folder would hold a
+//! key whose two ledgers differ. A ledger inside the key file would be copied with the key. The one
+//! exception is a copy of the whole folder, or of a key, to another account or machine: no file can
+//! notice that. A key without a ledger is therefore refused unless its user declares that it is
+//! new.
 //!
-//! **A line is on the disk before the result is given out.** If a process is killed in between, a use counts that nobody has
-//! seen, which is the safe side. One process at a time reads and appends, under a lock of the operating system that ends with
-//! the process. A line without an end was cut by a crash before its result was given out, and is dropped. A new ledger gets
-//! its name only when its first line is on the disk, so an empty ledger is a damaged one. No clock takes part.
+//! **A line is on the disk before the result is given out.** If a process is killed in between, a
+//! use counts although no one has seen its result, which is the safe side. One process at a time
+//! reads and appends, under a lock of the operating system that ends with the process. A line
+//! without an end was cut by a crash before its result was given out, and is dropped. A new ledger
+//! gets its name only when its first line is on the disk, so an empty ledger is a damaged one. No
+//! clock takes part.
 //!
-//! **A ledger is a regular file.** Links, pipes and devices in its place are refused, because they could lead two names to
-//! one ledger or a lock to nowhere.
+//! **A ledger is a regular file.** Links, pipes and devices in its place are refused, because they
+//! could lead two names to one ledger or a lock to nowhere.
 
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -40,7 +45,7 @@ const VERSION: u32 = 1;
 const PAUSE: Duration = Duration::from_millis(20);
 const ATTEMPTS: u32 = 1500;
 
-/// Why a ledger could not be used, or what it forbids.
+/// Errors of ledgers, and uses that they forbid.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
 #[non_exhaustive]
@@ -111,8 +116,8 @@ impl Ledgers {
         Ledgers { folder: folder.into() }
     }
 
-    /// The ledgers of this user: in `$NYSKETCH_LEDGERS`, else in `nysketch/ledgers` below `$XDG_STATE_HOME` or
-    /// `~/.local/state` (on Windows, below `%LOCALAPPDATA%`).
+    /// The ledgers of this user: in `$NYSKETCH_LEDGERS`, else in `nysketch/ledgers` below
+    /// `$XDG_STATE_HOME` or `~/.local/state` (on Windows, below `%LOCALAPPDATA%`).
     pub fn of_user() -> Result<Self> {
         if let Some(folder) = variable(FOLDER_VARIABLE) {
             return match folder.is_absolute() {
@@ -147,8 +152,8 @@ impl Ledgers {
         create(&self.folder, &path, &line).map_err(|error| LedgerError::Io { path, error }.into())
     }
 
-    /// Shows the uses so far to `decide`, and appends the one that it returns, if any. Returns whether there is a ledger: where
-    /// there is none, nothing is decided.
+    /// Shows the uses so far to `decide`, and appends the one that it returns, if any. Returns
+    /// whether there is a ledger: where there is none, nothing is decided.
     pub fn update<R: Record>(
         &self,
         subject: &str,
@@ -167,7 +172,7 @@ impl Ledgers {
         Ok(true)
     }
 
-    /// The same, with a new ledger where there is none.
+    /// Works like [`update`](Self::update), with a new ledger if there is none.
     pub fn update_or_create<R: Record>(
         &self,
         subject: &str,
@@ -214,7 +219,7 @@ fn parse<R: Record>(bytes: &[u8], expected: &Header, path: &Path) -> Result<Vec<
     Ok(uses)
 }
 
-/// Opens a ledger under its lock; `None` where there is none.
+/// Opens a ledger under its lock; returns `None` if there is none.
 fn open(path: &Path) -> Result<Option<File>> {
     let failed = |error| Error::from(LedgerError::Io { path: path.to_path_buf(), error });
     let not_a_file = || Error::from(LedgerError::NotAFile { path: path.to_path_buf() });
@@ -227,7 +232,7 @@ fn open(path: &Path) -> Result<Option<File>> {
     }
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
     lock(&file, path)?;
-    // What was put there since is another ledger, which others may have locked.
+    // A file that took its place since then is another ledger, which others may have locked.
     let opened = file.metadata().map_err(failed)?;
     match path.symlink_metadata() {
         Ok(there) if there.is_file() && is_same(&there, &opened) => Ok(Some(file)),
@@ -235,8 +240,8 @@ fn open(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Waits for the lock, but not for ever: its holder may be stopped. Without locks, as on some file systems, two processes could
-/// pass at once, so that is an error.
+/// Waits for the lock, but not for ever: its holder may be stopped. Without locks, as on some file
+/// systems, two processes could pass at once, so that is an error.
 fn lock(file: &File, path: &Path) -> Result<()> {
     for _ in 0..ATTEMPTS {
         match file.try_lock() {
@@ -269,7 +274,7 @@ fn append(file: &mut File, end: u64, line: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a file that holds a line, whole or not at all. Returns false where there is something already.
+/// Makes a file that holds a line, whole or not at all. Returns false if the name is taken.
 fn create(folder: &Path, path: &Path, line: &[u8]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(false);

@@ -1,18 +1,21 @@
 //! Subtractions that are recorded, so that a repeated job does not take the same rows out twice.
 //!
-//! Sums cannot show whether rows were subtracted before: the result has the bytes of a sketch that never held them. A ledger
-//! ([`ledger`](crate::ledger)) therefore keeps the digests of the sketches in
+//! Sums cannot show whether rows were subtracted before: the result has the bytes of a sketch that
+//! never held them. A ledger ([`ledger`](crate::ledger)) therefore keeps the digests of the
+//! sketches in
 //!
 //! ```text
 //! from − what = result
 //! ```
 //!
-//! The *history* of a sketch are the sketches that were subtracted on any way that ends in it. A subtraction is refused if its
-//! `what` is in the history of its `from`. The same `what` can still be subtracted from sketches with another history, such as
-//! the totals of other days, and an interrupted subtraction can be repeated from the same `from`.
+//! The *history* of a sketch is the set of all sketches that were subtracted on the way to it. A
+//! subtraction is refused if its `what` is in the history of its `from`. The same `what` can still
+//! be subtracted from sketches with another history, such as the totals of other days, and an
+//! interrupted subtraction can be repeated from the same `from`.
 //!
-//! This is best effort. A sketch that was merged with others in between has no history, and neither do sketches of another
-//! account. The ledger is also a trace: whoever has it and a sketch can see whether that sketch was subtracted.
+//! This is best effort. A sketch that was merged with others in between has no history, and neither
+//! do sketches of another account. The ledger is also a trace: anyone with the ledger and a sketch
+//! can see whether that sketch was subtracted.
 
 use crate::error::Result;
 use crate::ledger::{LedgerError, Ledgers, Record};
@@ -33,8 +36,8 @@ impl Record for Line {
     const KIND: &'static str = "subtractions";
 }
 
-/// Subtracts `what` from `from` and records it before this function returns. Refused if it was subtracted from a sketch that
-/// `from` results from, unless `again` is set.
+/// Subtracts `what` from `from` and records it before this function returns. Refused if it was
+/// subtracted from a sketch that `from` results from, unless `again` is set.
 ///
 /// ```
 /// use nysketch::ledger::Ledgers;
@@ -57,7 +60,7 @@ impl Record for Line {
 /// ```
 pub fn subtract(from: &mut Sketch, what: &Sketch, again: bool, ledgers: &Ledgers) -> Result<()> {
     let mut result = from.clone();
-    // A sketch without rows can be subtracted any number of times, and has the digest of every other.
+    // A sketch without rows changes nothing, so that repeating it is harmless.
     if what.rows() == 0 {
         return from.subtract(what);
     }
@@ -133,7 +136,8 @@ mod tests {
     #[test]
     fn the_same_rows_are_subtracted_once_also_through_others() {
         let Days { ledgers, total, users, .. } = &days();
-        let take = |from: &mut Sketch, who: usize, again| subtract(from, &users[who], again, ledgers);
+        let take =
+            |from: &mut Sketch, who: usize, again| subtract(from, &users[who], again, ledgers);
         let mut rest = total.clone();
         (0..3).for_each(|who| take(&mut rest, who, false).unwrap());
         let before = rest.to_bytes();

@@ -110,10 +110,10 @@ pub struct Merge {
 
 /// Subtract the rows of one sketch from another.
 ///
-/// The result has the bytes of a sketch that never saw them. Sums cannot prove that the rows were in the first sketch: what is
-/// refused are counts and sums that no rows can leave. A ledger of this user records each subtraction, and refuses to subtract the
-/// same sketch again from the result, or from what results from that by further subtractions. It holds digests of what was
-/// subtracted, which is a trace of it; --no-ledger neither reads nor writes it. The same rows in a merged sketch are not recognised.
+/// The result has the bytes of a sketch that never held them. Sums cannot prove that the rows were in the first sketch; a
+/// result that no rows can have is refused. A ledger of this user records each subtraction. It refuses to subtract the same
+/// sketch from the result again, also after further subtractions, but not after a merge. It holds digests, which are a trace of
+/// deleted rows; --no-ledger neither reads nor writes it.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch subtract week.nys day1.nys -o rest.nys
@@ -129,10 +129,10 @@ pub struct Subtract {
     /// Leave out the sums of folds, so that a sketch with other folds, or none, can be subtracted
     #[arg(long)]
     pub drop_folds: bool,
-    /// Subtract also what the ledger says was subtracted before, because its rows are in the sketch twice
+    /// Subtract once more a sketch that the ledger knows as subtracted, because its rows are in the first sketch twice
     #[arg(long)]
     pub again: bool,
-    /// Neither look the subtraction up in the ledger of this user nor record it there
+    /// Leave the ledger out: repeated subtractions are not refused and this one is not recorded
     #[arg(long, conflicts_with = "again")]
     pub no_ledger: bool,
     /// File to write

@@ -29,7 +29,8 @@ fn new(id: &str, output: &Path, common: &Common) -> Result<()> {
     }
     check_output(common, output, Kind::Key, [])?;
     let ledgers = Ledgers::of_user()?;
-    key.write_new(output, &ledgers).with_context(|| format!("cannot write {}", output.display()))?;
+    key.write_new(output, &ledgers)
+        .with_context(|| format!("cannot write {}", output.display()))?;
     let party = key.party();
     let ledger = session_ledger(&ledgers, &party.public());
     note(
@@ -42,7 +43,11 @@ fn new(id: &str, output: &Path, common: &Common) -> Result<()> {
     );
     let public = party.public().to_string();
     let text = format!("[[party]]\nid = \"{id}\"\npublic = \"{public}\"");
-    result(common, &json!({ "file": name(output), "id": id, "public": public, "ledger": name(&ledger) }), &text)
+    result(
+        common,
+        &json!({ "file": name(output), "id": id, "public": public, "ledger": name(&ledger) }),
+        &text,
+    )
 }
 
 fn show(file: &Path, common: &Common) -> Result<()> {

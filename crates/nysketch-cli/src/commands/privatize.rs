@@ -31,11 +31,8 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     all.warning(release.terms()).iter().for_each(|warning| warn(warning));
     keep_bytes(&args.output, &bytes)?;
     if let Some(page) = &args.statement {
-        let text = statement::text(&Statement {
-            file: &args.output,
-            release: &release,
-            releases: &all,
-        });
+        let text =
+            statement::text(&Statement { file: &args.output, release: &release, releases: &all });
         keep_bytes(page, text.as_bytes())?;
     }
     let mut json = json!({

@@ -1,4 +1,4 @@
-//! What every command that reads a release says about it.
+//! Warnings that every command prints about a release.
 
 use crate::output::{short, thousands, warn};
 use nysketch::privacy::Release;

@@ -1,4 +1,5 @@
-//! The statement of a release: one page for a data-protection officer, in Markdown that can be read as plain text.
+//! The statement of a release: one page for a data-protection officer, in Markdown that can be read
+//! as plain text.
 
 use super::privatize::noise_text;
 use crate::kind::STATEMENT;
@@ -15,7 +16,7 @@ const MOST_NAMES: usize = 8;
 pub struct Statement<'a> {
     /// The file of the release.
     pub file: &'a Path,
-    /// What is in it.
+    /// The sums with noise.
     pub release: &'a Release,
     /// The releases of its sketch.
     pub releases: &'a Releases,
@@ -45,7 +46,7 @@ pub fn text(statement: &Statement<'_>) -> String {
     page
 }
 
-/// What was released.
+/// Names the file, its columns and its digests.
 fn released(statement: &Statement<'_>) -> String {
     let Statement { file, release, .. } = statement;
     let columns = &release.plan().columns;
@@ -63,11 +64,12 @@ fn released(statement: &Statement<'_>) -> String {
         count(columns.len() as u64, "column"),
         names.join(", "),
     );
-    let digests = format!("SHA-256: {}\nPlan:    {}", release.digest(), release.plan().fingerprint());
+    let digests =
+        format!("SHA-256: {}\nPlan:    {}", release.digest(), release.plan().fingerprint());
     format!("{}\n\n```\n{digests}\n```", wrapped(&text, ""))
 }
 
-/// Who is protected, and what is promised.
+/// States the unit of protection and the promise.
 fn promise(release: &Release) -> String {
     let (epsilon, delta) = (release.budget().epsilon, release.budget().delta);
     let (unit, whose) = match (release.plan().people(), release.terms().person_rows) {
@@ -108,7 +110,7 @@ fn costs(statement: &Statement<'_>) -> String {
     ];
     let mut table = String::from("| cost | ε | δ | ρ |\n|---|---|---|---|\n");
     for (what, rho) in lines {
-        // Rounded up, but for ε itself, to which ρ was chosen.
+        // Rounded up, except for the ε that was asked for.
         let epsilon = match rho == total {
             true => budget.epsilon.to_string(),
             false => format!("{:.3}", (1e3 * budget.epsilon_of(rho)).ceil() / 1e3),
@@ -119,7 +121,8 @@ fn costs(statement: &Statement<'_>) -> String {
     table
 }
 
-/// The cost for a row that is replaced: it moves sums twice as far as one that is added, and ρ grows with the square.
+/// Returns the cost of replacing a row: sums move twice as far as for a row that is added, and ρ
+/// grows with the square.
 fn replaced(rho: Rho) -> Rho {
     let twice = rho.and(rho);
     twice.and(twice)
@@ -127,8 +130,9 @@ fn replaced(rho: Rho) -> Rho {
 
 /// How the budget is split, and the noise that this takes.
 fn noise(release: &Release) -> String {
-    let mut table =
-        String::from("| sums | numbers | share of ρ | noise of each (standard deviation) |\n|---|---|---|---|\n");
+    let mut table = String::from(
+        "| sums | numbers | share of ρ | noise of each (standard deviation) |\n|---|---|---|---|\n",
+    );
     for (spending, sums) in release.spendings().iter().zip(release.noisy()) {
         table.push_str(&format!(
             "| {} | {} | {:.0} % | {} |\n",
@@ -141,12 +145,12 @@ fn noise(release: &Release) -> String {
     table
 }
 
-/// What the promise rests on.
+/// Lists the assumptions of the promise.
 fn assumptions(statement: &Statement<'_>) -> String {
     let others = match statement.releases.others {
         0 => String::new(),
         n => format!(
-            " It also has {} of other sketches of this plan, which add up where they share rows.",
+            " It also has {} of other sketches of this plan, whose costs add up if they share rows.",
             count(n as u64, "release")
         ),
     };
@@ -165,7 +169,7 @@ fn assumptions(statement: &Statement<'_>) -> String {
     bullets(&list)
 }
 
-/// What is not promised.
+/// Lists the limits of the promise.
 fn limits() -> String {
     let list = [
         "What holds for a group can be learned, and concerns its members whether they took part or not.".to_string(),
@@ -182,7 +186,8 @@ fn bullets(list: &[String]) -> String {
     items.join("\n")
 }
 
-/// Text in lines of at most [`WIDTH`] columns where words allow; lines after the first begin with `indent`.
+/// Text in lines of at most [`WIDTH`] columns where words allow; lines after the first begin with
+/// `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split(' ') {

@@ -119,7 +119,7 @@ impl SecretKey {
         if !is_file {
             return Err(MaskingError::SecretKeyFile.into());
         }
-        // No key is longer; what is, is none.
+        // No key is longer.
         let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST));
         let file = File::open(path).map_err(Error::source)?;
         file.take(LONGEST as u64).read_to_end(&mut bytes).map_err(Error::source)?;

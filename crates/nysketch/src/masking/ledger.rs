@@ -1,8 +1,9 @@
 //! Ledgers of sessions: what each key has masked.
 //!
-//! The difference of two masked files of one party in one session is the difference of their sketches, exactly. The ledger of
-//! the public key therefore records a session before its masked sketch is given out, and refuses another sketch from then on.
-//! The same sketch again gives the same bytes, which is harmless.
+//! The difference of two masked files of one party in one session is the difference of their
+//! sketches, exactly. The ledger of the public key therefore records a session before its masked
+//! sketch is given out, and refuses another sketch from then on. The same sketch again gives the
+//! same bytes, which is harmless.
 
 use super::error::MaskingError;
 use super::parties::PublicKey;
@@ -35,7 +36,7 @@ pub fn session_ledger(ledgers: &Ledgers, key: &PublicKey) -> PathBuf {
     ledgers.path::<Use>(&subject(key))
 }
 
-/// Makes the ledger of a key that has not masked anything yet. Refused where there is one.
+/// Makes the ledger of a key that has not masked anything yet. Refused if there is one.
 pub fn new_session_ledger(ledgers: &Ledgers, key: &PublicKey) -> Result<()> {
     match ledgers.create::<Use>(&subject(key))? {
         true => Ok(()),
@@ -48,7 +49,8 @@ fn subject(key: &PublicKey) -> String {
     sha256(key.bytes())
 }
 
-/// Records a use of the key, unless it was used like this before; refuses another use in the same session.
+/// Records a use of the key, unless it was used like this before; refuses another use in the same
+/// session.
 pub(super) fn record(ledgers: &Ledgers, key: &PublicKey, new: Use) -> Result<()> {
     let there = ledgers.update(&subject(key), |uses: &[Use]| {
         match uses.iter().find(|known| known.session == new.session) {

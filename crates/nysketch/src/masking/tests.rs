@@ -4,8 +4,8 @@ use super::stream::{Context, each_word};
 use super::*;
 use crate::digest::{hex, sha256, unhex};
 use crate::error::{Error, Result};
-use crate::ledger::Ledgers;
 use crate::format::{File, decode};
+use crate::ledger::Ledgers;
 use crate::rows::Table;
 use crate::{FoldRule, Plan, PlanParams, PrivateParams, Sketch, SketchParams, plan_for};
 use proptest::prelude::*;
@@ -217,7 +217,7 @@ fn incomplete_and_mixed_sessions_are_refused() {
     assert!(matches!(mixed, MaskingError::MixedSessions { party, .. } if party == "site-3"));
     // A fifth party that only one knows of.
     let wider = list(&keys(5));
-    // As long as it is asked, the ledger refuses what follows.
+    // Without the ledger of the first files, which would refuse the following ones.
     let forgetful = |sketch: &Sketch, who: usize, parties: &Parties| {
         let (folder, key) = (tempfile::tempdir().unwrap(), &group.keys[who]);
         mask(sketch, key, parties, &session("a"), &ledgers(&folder, key)).unwrap()

@@ -1,8 +1,9 @@
 //! Ledgers of releases: what the releases of a sketch cost together.
 //!
-//! There is one for each plan, and its lines name the rows' digest ([`Sketch::rows_digest`]), so that a sketch that is renamed,
-//! copied or merged again is still known. It is as complete as a file can be: releases of the same rows under other plans, in
-//! merges, or from other accounts are not in it.
+//! There is one for each plan, and its lines name the rows' digest ([`Sketch::rows_digest`]), so
+//! that a sketch that is renamed, copied or merged again is still known. It is as complete as a
+//! file can be: releases of the same rows under other plans, in merges, or from other accounts are
+//! not in it.
 
 use super::budget::Rho;
 use super::terms::Terms;
@@ -18,10 +19,10 @@ use std::path::PathBuf;
 struct Line {
     /// Digest of the rows' sums.
     sketch: String,
-    /// What the release may reveal.
+    /// ε and δ that were asked for.
     epsilon: f64,
     delta: f64,
-    /// What it costs, in units of 2⁻⁵⁶.
+    /// Its cost ρ in units of 2⁻⁵⁶.
     rho: u64,
     /// SHA-256 of its file; of the masked file, where parties share noise.
     file: String,
