@@ -187,6 +187,7 @@ class Release:
         epsilon: float,
         delta: float,
         spend: Mapping[str, float] | None = None,
+        ledger: bool = True,
     ) -> Release: ...
     @property
     def epsilon(self) -> float: ...

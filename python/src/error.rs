@@ -2,6 +2,7 @@
 
 use nysketch::Error;
 use nysketch::error::respell;
+use nysketch::ledger::LedgerError;
 use pyo3::PyErr;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyOSError, PyPermissionError,
@@ -34,6 +35,7 @@ pub fn in_keywords(message: &str) -> String {
 pub fn exception(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        Error::Ledger(LedgerError::Io { path, error }) => os_error(&error, &path),
         Error::NoConvergence { .. } => PyRuntimeError::new_err(in_keywords(&error.to_string())),
         Error::Source(source) => match source.downcast::<PyErr>() {
             Ok(own) => *own,

@@ -4,9 +4,10 @@ use crate::error::{exception, in_keywords, os_error};
 use crate::input::{Choice, Chosen as ChosenColumns, Extras, Input, Wanted};
 use crate::natural::Natural;
 use crate::options::{Chosen, OneOrMore};
-use crate::plan::{PyPlan, reduced, save};
+use crate::plan::{PyPlan, reduced, save, warn_each};
 use crate::results::json;
 use crate::sketch::PySketch;
+use nysketch::ledger::Ledgers;
 use nysketch::privacy::{Budget, Mechanism, Release};
 use nysketch::{Collect, Named, People, PlanParams, PrivateParams, Scale, make_plan};
 use pyo3::exceptions::PyValueError;
@@ -112,8 +113,8 @@ pub fn private_plan(
 ///
 /// Every outcome is at most exp(epsilon) times as likely with any one row as without it, plus
 /// delta, and vice versa. The noise comes from the operating system, so there is no seed. Every
-/// release of a sketch reveals more. The command keeps a ledger of releases, but this class does
-/// not.
+/// release of a sketch reveals more: a ledger, which the command shares, records each one, and a
+/// warning shows what they reveal together.
 ///
 /// Parameters
 /// ----------
@@ -124,6 +125,9 @@ pub fn private_plan(
 /// spend : dict of str to float, optional
 ///     Shares of the budget, in any unit: counts, sums and squares of cells, kernel, rows, totals,
 ///     products.
+/// ledger : bool, default=True
+///     Whether the ledger records the release. False is for experiments, whose releases are not
+///     given away.
 #[pyclass(name = "Release", module = "nysketch", frozen)]
 pub struct PyRelease {
     release: Release,
@@ -138,13 +142,14 @@ impl From<Release> for PyRelease {
 #[pymethods]
 impl PyRelease {
     #[new]
-    #[pyo3(signature = (sketch, *, epsilon, delta, spend=None))]
+    #[pyo3(signature = (sketch, *, epsilon, delta, spend=None, ledger=true))]
     fn new(
         py: Python<'_>,
         sketch: &Bound<'_, PySketch>,
         epsilon: f64,
         delta: f64,
         spend: Option<&Bound<'_, PyDict>>,
+        ledger: bool,
     ) -> PyResult<Self> {
         let mut shares = Vec::new();
         for (name, share) in spend.into_iter().flatten() {
@@ -153,7 +158,14 @@ impl PyRelease {
         }
         let budget = Budget::new(epsilon, delta).map_err(exception)?;
         let sketch = sketch.get().get();
-        let release = py.detach(|| Release::of(&sketch, budget, &shares)).map_err(exception)?;
+        if !ledger {
+            let release = py.detach(|| Release::of(&sketch, budget, &shares)).map_err(exception)?;
+            return Ok(release.into());
+        }
+        let ledgers = Ledgers::of_user().map_err(exception)?;
+        let noted = py.detach(|| Release::noted(&sketch, budget, &shares, &ledgers));
+        let (release, releases) = noted.map_err(exception)?;
+        warn_each(py, releases.warning(release.terms()))?;
         Ok(release.into())
     }
 

@@ -2,12 +2,16 @@
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+# Not among the user's.
+os.environ["NYSKETCH_LEDGERS"] = tempfile.mkdtemp(prefix="nysketch-ledgers-")
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,15 @@ const CRATES: &[(&str, &[Row])] = &[
             ("days", &["statistics", "differences", "comparison"]),
         ],
     ),
-    ("nysketch-privacy", &[("ledger", &[]), ("dp", &["ledger"]), ("masking", &["ledger", "dp"])]),
+    (
+        "nysketch-privacy",
+        &[
+            ("ledger", &[]),
+            ("subtractions", &["ledger"]),
+            ("dp", &["ledger"]),
+            ("masking", &["ledger", "dp"]),
+        ],
+    ),
 ];
 
 /// Checks the imports of every crate in the table.

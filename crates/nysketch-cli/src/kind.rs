@@ -21,6 +21,10 @@ pub enum Kind {
     Checkpoint,
     /// The secret key of a party.
     Key,
+    /// What a key, a sketch or a deletion was used for.
+    Ledger,
+    /// What a release promises, for a data-protection officer.
+    Statement,
     Svg,
     Png,
     /// A page that nysketch has written; others are text.
@@ -42,6 +46,9 @@ pub enum Kind {
 /// Bytes that tell a kind; the first line of a checkpoint and the first fields of a model are shorter.
 const START: u64 = 512;
 
+/// The first line of a statement.
+pub const STATEMENT: &str = "# Statement on a release of nysketch";
+
 /// Longest header that is looked through.
 const LONGEST_HEADER: u32 = 1 << 24;
 
@@ -50,8 +57,9 @@ const EXTENSIONS: &[(&[&str], &[Kind])] = &[
     (&["nys"], &[Kind::Plan, Kind::Sketch, Kind::Release, Kind::Masked]),
     (&["ckpt"], &[Kind::Checkpoint]),
     (&["json"], &[Kind::Model]),
-    // The second is what a key was used for.
-    (&["key", "sessions"], &[Kind::Key]),
+    (&["key"], &[Kind::Key]),
+    (&["ledger"], &[Kind::Ledger]),
+    (&["md"], &[Kind::Statement]),
     (&["svg"], &[Kind::Svg]),
     (&["png"], &[Kind::Png]),
     (&["html", "htm"], &[Kind::Page]),
@@ -60,8 +68,8 @@ const EXTENSIONS: &[(&[&str], &[Kind])] = &[
     (&["arrow", "arrows", "feather", "ipc"], &[Kind::Arrow]),
     (&["prom"], &[Kind::Metrics]),
     (&["csv", "tsv", "gz", "zst"], &[Kind::Text]),
-    (&["txt"], &[Kind::Text, Kind::Metrics]),
-    (&["pdf", "jpg", "jpeg", "gif", "webp", "xls", "xlsx", "md", "yaml", "toml", "zip"], &[]),
+    (&["txt"], &[Kind::Text, Kind::Metrics, Kind::Statement]),
+    (&["pdf", "jpg", "jpeg", "gif", "webp", "xls", "xlsx", "yaml", "toml", "zip"], &[]),
 ];
 
 impl Kind {
@@ -116,6 +124,10 @@ impl Kind {
             Kind::Checkpoint
         } else if text.starts_with("nysketch secret key ") {
             Kind::Key
+        } else if text.starts_with("{\"nysketch_ledger\":") {
+            Kind::Ledger
+        } else if text.starts_with(STATEMENT) {
+            Kind::Statement
         } else if text.starts_with('{') && text.contains("\"schema\"") && text.contains("\"task\"")
         {
             Kind::Model
@@ -145,6 +157,8 @@ impl Kind {
             Kind::Damaged => "a damaged plan or sketch",
             Kind::Checkpoint => "a checkpoint",
             Kind::Key => "a secret key",
+            Kind::Ledger => "a ledger",
+            Kind::Statement => "a statement on a release",
             Kind::Svg => "an SVG picture",
             Kind::Png => "a PNG picture",
             Kind::Page => "a web page",
@@ -266,6 +280,8 @@ mod tests {
         assert_eq!(of(b"{\n  \"schema\": 2,\n  \"task\": \"kmeans\""), Kind::Model);
         assert_eq!(of(b"{\"a\": 1}"), Kind::Json);
         assert_eq!(of(b"nysketch secret key 1\nid a\n"), Kind::Key);
+        assert_eq!(of(b"{\"nysketch_ledger\":1,\"kind\":\"sessions\"}\n"), Kind::Ledger);
+        assert_eq!(of(STATEMENT.as_bytes()), Kind::Statement);
         let ours = br#"<!doctype html><html><meta name="generator" content="nysketch">"#;
         assert_eq!((of(ours), of(b"<!DOCTYPE html><html>")), (Kind::Page, Kind::Text));
         assert_eq!(of(b"\xef\xbb\xbf<svg xmlns"), Kind::Svg);
@@ -285,6 +301,6 @@ mod tests {
                 && !called(Kind::Page, "r")
         );
         assert!(!called(Kind::Model, "m.nys") && called(Kind::Model, "m.json"));
-        assert!(!called(Kind::Sketch, "a.key") && !called(Kind::Model, "a.key.sessions"));
+        assert!(!called(Kind::Sketch, "a.key") && !called(Kind::Model, "a.ledger"));
     }
 }

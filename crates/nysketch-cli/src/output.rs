@@ -84,7 +84,7 @@ fn say(kind: &str, message: &str) {
 }
 
 /// Escapes characters from files and names that would control a terminal or break the line.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     escaped(text, |c| c.escape_unicode().to_string())
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Fails before the work starts if a result of this kind could not, or should not, be written there.
 ///
 /// An input of the same command is never replaced. Another file is replaced only by a result of its own kind,
-/// and a table, which may be somebody's only copy, not without `--force`. A secret key is never replaced.
+/// and a table, which may be somebody's only copy, not without `--force`. A secret key or a ledger is never replaced.
 pub fn check_output<'a>(
     common: &Common,
     path: &Path,
@@ -44,9 +44,6 @@ pub fn check_output<'a>(
         return Err(Usage(message).into());
     }
     file::check_writable(path).with_context(|| cannot_write(path))?;
-    if Kind::of(path).is_ok_and(|there| there == Kind::Key) {
-        bail!("{name} is a secret key, which is never replaced");
-    }
     if !common.force && path.exists() {
         let there = Kind::of(path).with_context(|| cannot_write(path))?;
         if there != Kind::Empty && (there != kind || kind.is_table()) {

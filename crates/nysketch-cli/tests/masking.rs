@@ -106,8 +106,12 @@ fn sets_that_are_not_one_whole_session_are_refused() {
         &format!("merge {all} --parties more.toml -o x.nys"),
         &["more.toml", "is not the list of parties"],
     );
-    fs::rename(f.path("c.key.sessions"), f.path("forgotten")).unwrap();
-    f.ok(&mask("c", SESSION).replace("keys.toml", "more.toml").replace("-o c.masked", "-o c.more"));
+    let line =
+        mask("c", SESSION).replace("keys.toml", "more.toml").replace("-o c.masked", "-o c.more");
+    f.command(&format!("{line} --new-key"))
+        .env("NYSKETCH_LEDGERS", f.path("").join("elsewhere"))
+        .assert()
+        .success();
     f.fails(
         1,
         "merge a.masked.nys b.masked.nys c.more.nys -o x.nys",
@@ -172,11 +176,12 @@ fn a_session_masks_one_sketch() {
     let other = format!("mask b.nys --parties keys.toml --key a.key --session {SESSION} -o x.nys");
     f.fails(1, &other, &["cannot mask b.nys", "was used in session", "Agree on a new session"]);
     f.ok(&other.replace(SESSION, NEXT));
-    let ledger = String::from_utf8(f.read("a.key.sessions")).unwrap();
-    assert_eq!(ledger.lines().count(), 2);
-    assert!(ledger.starts_with(SESSION));
-    f.write("a.key.sessions", "lost\n");
-    f.fails(1, &other, &["line 1 of the ledger of sessions is damaged"]);
+    let made = f.json(&other.replace(SESSION, NEXT).replace("x.nys", "y.nys"));
+    let ledger = fs::read_to_string(made["ledger"].as_str().unwrap()).unwrap();
+    assert_eq!(ledger.lines().count(), 3);
+    assert!(ledger.lines().nth(1).unwrap().contains(SESSION));
+    fs::write(made["ledger"].as_str().unwrap(), "lost\n").unwrap();
+    f.fails(1, &other, &["damaged in line 1"]);
 }
 
 /// Nobody but all together can use it.
@@ -235,7 +240,7 @@ fn keys_are_made_once_and_lists_are_checked() {
     f.fails(
         1,
         "sketch all.csv -o secret --force",
-        &["secret is a secret key, which is never replaced"],
+        &["secret: it is a secret key, which is never replaced"],
     );
     assert_eq!(f.read("a.key"), key);
     #[cfg(unix)]
@@ -245,17 +250,19 @@ fn keys_are_made_once_and_lists_are_checked() {
         assert_eq!(f.path("a.key").metadata().unwrap().permissions().mode() & 0o777, 0o600);
         mode(0o644);
         f.command(&mask("a", SESSION)).assert().success().stderr(contains("other users can read"));
-        assert_eq!(
-            f.path("a.key.sessions").metadata().unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        for ledger in f.ledgers_of("sessions") {
+            assert_eq!(ledger.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
         mode(0o600);
         f.command(&mask("a", SESSION)).assert().success().stderr(contains("other users").not());
     }
     // The secret is nowhere but in its file.
     let secret = String::from_utf8(key).unwrap().lines().last().unwrap()[7..].to_string();
-    for file in ["keys.toml", "a.masked.nys", "a.key.sessions"] {
-        assert!(memchr::memmem::find(&f.read(file), secret.as_bytes()).is_none(), "{file}");
+    let ledgers = f.ledgers_of("sessions");
+    assert_eq!(ledgers.len(), 3);
+    for file in [f.path("keys.toml"), f.path("a.masked.nys")].into_iter().chain(ledgers) {
+        let bytes = fs::read(&file).unwrap();
+        assert!(memchr::memmem::find(&bytes, secret.as_bytes()).is_none(), "{}", file.display());
     }
     f.fails(2, "keys new a/b -o x.key", &["'a/b' cannot be the id of a party"]);
     assert_ne!(f.ok("keys session"), f.ok("keys session"));

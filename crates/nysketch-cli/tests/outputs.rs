@@ -227,6 +227,7 @@ fn the_examples_of_the_help_run() {
                 .args(["-c", &example])
                 .current_dir(f.path(""))
                 .env("PATH", &path)
+                .env("NYSKETCH_LEDGERS", f.ledgers())
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&run.stderr).into_owned();

@@ -5,6 +5,7 @@ mod common;
 use common::Folder;
 use nysketch::privacy::Budget;
 use nysketch::{Plan, Sketch, SketchParams, Table};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::sync::Arc;
 
@@ -56,6 +57,66 @@ fn from_public_rows_to_a_model() {
     }
     let both = again["all_releases"]["epsilon"].as_f64().unwrap();
     assert!(both > 1.3 && both < 2.0, "{both}");
+}
+
+#[test]
+fn a_statement_fits_on_one_page() {
+    let f = folder();
+    let line = "privatize s.nys -o r.nys --epsilon 1 --delta 1e-6 --statement page.md";
+    let made = f.json(line);
+    assert_eq!(made["statement"], "page.md");
+    let page = String::from_utf8(f.read("page.md")).unwrap();
+    let ledger = made["ledger"].as_str().unwrap();
+    for word in ["## Promise", "## Assumptions", "## Limits", "one row", "`c0`,", ledger] {
+        assert!(page.contains(word), "{word}\n{page}");
+    }
+    assert!(page.contains(made["fingerprint"].as_str().unwrap()));
+    // What `sha256sum r.nys` prints.
+    let digest = Sha256::digest(f.read("r.nys"));
+    let digest: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+    assert!(page.contains(&digest) && fs::read_to_string(ledger).unwrap().contains(&digest));
+    // A page of A4 has 60 lines. Tables and the path of the ledger are not broken.
+    assert!(page.lines().count() <= 60, "{}", page.lines().count());
+    let text = page.lines().filter(|l| !l.starts_with('|') && !l.contains(ledger));
+    assert!(text.clone().all(|l| l.chars().count() <= 98));
+    // ε of a row that is replaced, and of two releases.
+    let cells = |page: &str, what: &str| -> Vec<f64> {
+        let line = page.lines().find(|l| l.contains(what)).unwrap();
+        let numbers = line.split('|').filter_map(|cell| cell.trim().parse().ok());
+        numbers.collect()
+    };
+    let (one, replaced) = (cells(&page, "| this release"), cells(&page, "replaced"));
+    assert_eq!(one[..2], [1.0, 1e-6]);
+    assert_eq!((replaced[0], replaced[1]), (2.111, 1e-6));
+    // ρ is printed with six digits after the point.
+    assert!((replaced[2] - 4.0 * one[2]).abs() < 3e-6);
+    assert_eq!(cells(&page, "ledger: 1 release")[..], one[..]);
+    let again = f.json(line);
+    let page = String::from_utf8(f.read("page.md")).unwrap();
+    let both = cells(&page, "ledger: 2 releases");
+    assert!((both[2] - 2.0 * one[2]).abs() < 2e-6);
+    let claimed = again["all_releases"]["epsilon"].as_f64().unwrap();
+    assert!(both[0] >= claimed && both[0] < claimed + 1e-3);
+    // It replaces its own kind alone.
+    f.write("notes.md", "dear diary");
+    f.fails(1, &line.replace("page.md", "notes.md"), &["notes.md exists and is a text file"]);
+    for same in ["r.nys", "s.nys"] {
+        f.fails(2, &line.replace("page.md", same), &["both input and output"]);
+    }
+    f.fails(2, &line.replace("page.md", "page.json"), &["cannot be written as .json"]);
+}
+
+#[test]
+fn a_statement_on_people_names_their_column_and_quotes_names() {
+    let f = Folder::new();
+    f.write("x.csv", "a`|b,user\n1,u1\n2,u2\n");
+    f.write("bounds.toml", "\"a`|b\" = [0, 9]\n");
+    f.ok("plan --private --bounds-from bounds.toml --landmarks 5 --max-rows-per user=3 -o p.nys");
+    f.ok("sketch x.csv --plan p.nys -o s.nys");
+    f.ok("privatize s.nys -o r.nys --epsilon 2 --delta 1e-6 --statement page.txt");
+    let page = String::from_utf8(f.read("page.txt")).unwrap();
+    assert!(page.contains("all rows with the same 'user', of which at most 3 count"), "{page}");
+    assert!(page.contains("`a'|b`") && page.contains("one person replaced"), "{page}");
 }
 
 /// Kernel matrices of points all over a box have been seen to stall the eigendecomposition.

@@ -1,64 +1,419 @@
-//! Ledgers: files with a line for each use of something that must be counted.
+//! Ledgers: files that record each use of something that must be counted or must not happen twice.
 //!
-//! A line is on the disk before what it stands for is given out. Of several processes one at a time reads and writes.
+//! A ledger is a text file of JSON lines. The first line names its kind and its subject; each
+//! further line records one use.
+//!
+//! | kind | subject | one line for each |
+//! |---|---|---|
+//! | `sessions` | SHA-256 of a public key | sketch that the key has masked ([`masking`](crate::masking)) |
+//! | `releases` | fingerprint of a plan | release of a sketch of that plan ([`privacy`](crate::dp)) |
+//! | `subtractions` | fingerprint of a plan | subtraction between sketches of that plan ([`subtractions`](crate::subtractions)) |
+//!
+//! **A ledger is found by its subject.** Its name is `KIND-SUBJECT.ledger` in one folder per user,
+//! so that a key or a sketch that is renamed, linked, copied or moved still has the same ledger. A
+//! ledger next to the key would be left behind by the first `mv`, and a copied folder would hold a
+//! key whose two ledgers differ. A ledger inside the key file would be copied with the key. The one
+//! exception is a copy of the whole folder, or of a key, to another account or machine: no file can
+//! notice that. A key without a ledger is therefore refused unless its user declares that it is
+//! new.
+//!
+//! **A line is on the disk before the result is given out.** If a process is killed in between, a
+//! use counts although no one has seen its result, which is the safe side. One process at a time
+//! reads and appends, under a lock of the operating system that ends with the process. A line
+//! without an end was cut by a crash before its result was given out, and is dropped. A new ledger
+//! gets its name only when its first line is on the disk, so an empty ledger is a damaged one. No
+//! clock takes part.
+//!
+//! **A ledger is a regular file.** Links, pipes and devices in its place are refused, because they
+//! could lead two names to one ledger or a lock to nowhere.
 
-use std::fs::{File, OpenOptions};
+pub use nysketch_core::error::ledger::{FOLDER_VARIABLE, LedgerError};
+use nysketch_core::error::{Error, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// The ledger of a file: its name and `.SUFFIX`, beside the file itself where the path is a link to it.
-pub fn beside(file: &Path, suffix: &str) -> PathBuf {
-    let real = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
-    let mut name = real.into_os_string();
-    name.push(".");
-    name.push(suffix);
-    name.into()
+/// Version of the format.
+const VERSION: u32 = 1;
+/// Pause between two attempts to get the lock, and their number: 30 seconds in all.
+const PAUSE: Duration = Duration::from_millis(20);
+const ATTEMPTS: u32 = 1500;
+
+/// What one line of a ledger records.
+pub trait Record: Serialize + DeserializeOwned {
+    /// The kind of ledger that has such lines.
+    const KIND: &'static str;
 }
 
-/// Shows the lines so far to `decide`, and adds the one it returns, if it does. A last line without an end was cut by a crash, before
-/// what it stood for was given out, and is dropped.
-pub fn update<E>(
-    path: &Path,
-    failed: impl Fn(io::Error) -> E,
-    decide: impl FnOnce(&[&str]) -> Result<Option<String>, E>,
-) -> Result<(), E> {
-    let mut file = open(path).map_err(&failed)?;
-    // Where there are no locks, two processes could pass at once: better none.
-    file.lock().map_err(&failed)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(&failed)?;
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let lines: Vec<&str> = text[..whole].lines().collect();
-    match decide(&lines)? {
-        None => Ok(()),
-        Some(line) => append(&mut file, path, whole as u64, &line).map_err(&failed),
+/// The first line of a ledger.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    nysketch_ledger: u32,
+    kind: String,
+    of: String,
+}
+
+/// The folder that holds the ledgers of a user.
+///
+/// ```
+/// use nysketch::ledger::Ledgers;
+/// let ledgers = Ledgers::at("/srv/ledgers");
+/// assert_eq!(ledgers.folder(), std::path::Path::new("/srv/ledgers"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ledgers {
+    folder: PathBuf,
+}
+
+impl Ledgers {
+    /// The ledgers in a folder, which is made when the first one is written.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Ledgers { folder: folder.into() }
+    }
+
+    /// The ledgers of this user: in `$NYSKETCH_LEDGERS`, else in `nysketch/ledgers` below
+    /// `$XDG_STATE_HOME` or `~/.local/state` (on Windows, below `%LOCALAPPDATA%`).
+    pub fn of_user() -> Result<Self> {
+        if let Some(folder) = variable(FOLDER_VARIABLE) {
+            return match folder.is_absolute() {
+                true => Ok(Ledgers { folder }),
+                false => Err(LedgerError::RelativeFolder { folder }.into()),
+            };
+        }
+        let absolute = |name| variable(name).filter(|folder| folder.is_absolute());
+        let state = match cfg!(windows) {
+            true => absolute("LOCALAPPDATA"),
+            false => absolute("XDG_STATE_HOME")
+                .or_else(|| Some(std::env::home_dir()?.join(".local").join("state"))),
+        };
+        let state = state.filter(|folder| folder.is_absolute()).ok_or(LedgerError::NoFolder)?;
+        Ok(Ledgers { folder: state.join("nysketch").join("ledgers") })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the ledger of a subject is.
+    pub fn path<R: Record>(&self, subject: &str) -> PathBuf {
+        self.folder.join(format!("{}-{subject}.ledger", R::KIND))
+    }
+
+    /// Makes the ledger of a subject, without a use. Returns whether it is new.
+    pub fn create<R: Record>(&self, subject: &str) -> Result<bool> {
+        let path = self.path::<R>(subject);
+        let line = line_of(&header::<R>(subject))?;
+        create(&self.folder, &path, &line).map_err(|error| LedgerError::Io { path, error }.into())
+    }
+
+    /// Shows the uses so far to `decide`, and appends the one that it returns, if any. Returns
+    /// whether there is a ledger: where there is none, nothing is decided.
+    pub fn update<R: Record>(
+        &self,
+        subject: &str,
+        decide: impl FnOnce(&[R]) -> Result<Option<R>>,
+    ) -> Result<bool> {
+        let path = self.path::<R>(subject);
+        let failed = |error| Error::from(LedgerError::Io { path: path.clone(), error });
+        let Some(mut file) = open(&path)? else { return Ok(false) };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        let uses = parse(&bytes[..whole], &header::<R>(subject), &path)?;
+        if let Some(new) = decide(&uses)? {
+            append(&mut file, whole as u64, &line_of(&new)?).map_err(failed)?;
+        }
+        Ok(true)
+    }
+
+    /// Works like [`update`](Self::update), with a new ledger if there is none.
+    pub fn update_or_create<R: Record>(
+        &self,
+        subject: &str,
+        decide: impl FnOnce(&[R]) -> Result<Option<R>>,
+    ) -> Result<()> {
+        self.create::<R>(subject)?;
+        let path = self.path::<R>(subject);
+        match self.update(subject, decide)? {
+            true => Ok(()),
+            // Removed since.
+            false => Err(LedgerError::NotAFile { path }.into()),
+        }
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
+/// The value of an environment variable that is not empty.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn header<R: Record>(subject: &str) -> Header {
+    Header { nysketch_ledger: VERSION, kind: R::KIND.into(), of: subject.into() }
+}
+
+fn line_of(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value).map_err(Error::source)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The uses in a ledger, of which every line is whole.
+fn parse<R: Record>(bytes: &[u8], expected: &Header, path: &Path) -> Result<Vec<R>> {
+    let damaged = |line| LedgerError::Damaged { path: path.to_path_buf(), line };
+    let mut lines = bytes.split_inclusive(|b| *b == b'\n');
+    let first = lines.next().ok_or(damaged(1))?;
+    let found: Header = serde_json::from_slice(first).map_err(|_| damaged(1))?;
+    if found != *expected {
+        return Err(LedgerError::Misplaced { path: path.to_path_buf() }.into());
     }
-    options.open(path)
+    let mut uses = Vec::new();
+    for (at, line) in lines.enumerate() {
+        uses.push(serde_json::from_slice(line).map_err(|_| damaged(at + 2))?);
+    }
+    Ok(uses)
+}
+
+/// Opens a ledger under its lock; returns `None` if there is none.
+fn open(path: &Path) -> Result<Option<File>> {
+    let failed = |error| Error::from(LedgerError::Io { path: path.to_path_buf(), error });
+    let not_a_file = || Error::from(LedgerError::NotAFile { path: path.to_path_buf() });
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+        // Before it is opened, which waits for the other end of a pipe.
+        Ok(there) if !there.is_file() => return Err(not_a_file()),
+        Ok(_) => {}
+    }
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+    lock(&file, path)?;
+    // A file that took its place since then is another ledger, which others may have locked.
+    let opened = file.metadata().map_err(failed)?;
+    match path.symlink_metadata() {
+        Ok(there) if there.is_file() && is_same(&there, &opened) => Ok(Some(file)),
+        _ => Err(not_a_file()),
+    }
+}
+
+/// Waits for the lock, but not for ever: its holder may be stopped. Without locks, as on some file
+/// systems, two processes could pass at once, so that is an error.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => {
+                return Err(LedgerError::Io { path: path.to_path_buf(), error }.into());
+            }
+        }
+    }
+    Err(LedgerError::Busy { path: path.to_path_buf() }.into())
+}
+
+#[cfg(unix)]
+fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &Metadata, _: &Metadata) -> bool {
+    true
 }
 
 /// Puts a line at `end`, for good.
-fn append(file: &mut File, path: &Path, end: u64, line: &str) -> io::Result<()> {
+fn append(file: &mut File, end: u64, line: &[u8]) -> io::Result<()> {
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
-    file.write_all(format!("{line}\n").as_bytes())?;
-    file.sync_all()?;
-    // The name of a new file is in its folder.
+    file.write_all(line)?;
+    file.sync_all()
+}
+
+/// Makes a file that holds a line, whole or not at all. Returns false if the name is taken.
+fn create(folder: &Path, path: &Path, line: &[u8]) -> io::Result<bool> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    make_folder(folder)?;
+    // Without the temporary name that the message would carry. Only the user can read the file.
+    let file = tempfile::Builder::new().prefix(".nysketch-").tempfile_in(folder);
+    let file = file.map_err(|error| io::Error::from(error.kind()))?;
+    file.as_file().write_all(line)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Ok(_) => {}
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error.error),
+    }
+    sync_folder(folder)?;
+    Ok(true)
+}
+
+/// Makes a folder, and those above it, that only the user can enter.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
+    let missing: Vec<&Path> = missing.collect();
+    let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    for new in missing.into_iter().rev() {
+        match builder.create(new) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => sync_folder(new.parent().unwrap_or(new))?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes the names in a folder last.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        File::open(here)?.sync_all()
     }
     #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+    {
+        let _ = folder;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Number {
+        number: u64,
+    }
+
+    impl Record for Number {
+        const KIND: &'static str = "numbers";
+    }
+
+    fn ledgers() -> (tempfile::TempDir, Ledgers) {
+        let folder = tempfile::tempdir().unwrap();
+        let ledgers = Ledgers::at(folder.path().join("state").join("ledgers"));
+        (folder, ledgers)
+    }
+
+    /// Adds a number that is not there yet; returns those that were.
+    fn add(ledgers: &Ledgers, number: u64) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        ledgers.update_or_create::<Number>("s", |uses| {
+            found = uses.iter().map(|u| u.number).collect();
+            Ok((!found.contains(&number)).then_some(Number { number }))
+        })?;
+        Ok(found)
+    }
+
+    fn refusal(ledgers: &Ledgers) -> LedgerError {
+        match add(ledgers, 99).unwrap_err() {
+            Error::Ledger(error) => error,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn uses_are_kept_and_a_line_cut_by_a_crash_was_none() {
+        let (_folder, ledgers) = ledgers();
+        assert!(!ledgers.update::<Number>("s", |_| panic!("there is no ledger")).unwrap());
+        assert!(add(&ledgers, 1).unwrap().is_empty());
+        assert_eq!(add(&ledgers, 2).unwrap(), [1]);
+        assert_eq!(add(&ledgers, 2).unwrap(), [1, 2]);
+        let path = ledgers.path::<Number>("s");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = ["{\"nysketch_ledger\":1,\"kind\":\"numbers\",\"of\":\"s\"}", "{\"number\":1}"];
+        assert_eq!(text.lines().take(2).collect::<Vec<_>>(), lines);
+        assert!(text.as_bytes().starts_with(nysketch_core::format::file::LEDGER_START));
+        // All lengths at which a crash can cut the last line.
+        let whole = text.len();
+        let cut = text[..whole - 1].rfind('\n').unwrap() + 1;
+        for end in cut..whole {
+            std::fs::write(&path, &text[..end]).unwrap();
+            assert_eq!(add(&ledgers, 3).unwrap(), [1], "{end}");
+            assert_eq!(add(&ledgers, 3).unwrap(), [1, 3], "{end}");
+        }
+    }
+
+    #[test]
+    fn damage_and_other_ledgers_are_refused() {
+        let (_folder, ledgers) = ledgers();
+        add(&ledgers, 1).unwrap();
+        let path = ledgers.path::<Number>("s");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let damaged = [
+            (String::new(), 1),
+            ("{\"nysketch_ledger\":1".to_string(), 1),
+            (text.replace("1,\"kind", "1,\"more\":2,\"kind"), 1),
+            (format!("{text}\n"), 3),
+            (format!("{text}{{\"number\":2,\"more\":1}}\n"), 3),
+            (format!("{text}\0\0\0\n"), 3),
+        ];
+        for (content, expected) in damaged {
+            std::fs::write(&path, &content).unwrap();
+            let error = refusal(&ledgers);
+            assert!(
+                matches!(error, LedgerError::Damaged { line, .. } if line == expected),
+                "{content}: {error}"
+            );
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+        }
+        std::fs::write(&path, text.replace("\"s\"", "\"t\"")).unwrap();
+        assert!(matches!(refusal(&ledgers), LedgerError::Misplaced { .. }));
+        std::fs::write(&path, text.replace("ledger\":1", "ledger\":2")).unwrap();
+        assert!(matches!(refusal(&ledgers), LedgerError::Misplaced { .. }));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn only_regular_files_of_the_user_are_ledgers() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let (_folder, ledgers) = ledgers();
+        add(&ledgers, 1).unwrap();
+        let path = ledgers.path::<Number>("s");
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(ledgers.folder())), (0o600, 0o700));
+        let moved = path.with_extension("moved");
+        std::fs::rename(&path, &moved).unwrap();
+        for target in [moved.clone(), path.with_extension("nowhere")] {
+            symlink(&target, &path).unwrap();
+            assert!(matches!(refusal(&ledgers), LedgerError::NotAFile { .. }));
+            std::fs::remove_file(&path).unwrap();
+        }
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        assert!(matches!(refusal(&ledgers), LedgerError::NotAFile { .. }));
+        std::fs::remove_file(&path).unwrap();
+        // Another name of the same file is harmless: it is the same ledger.
+        std::fs::hard_link(&moved, &path).unwrap();
+        assert_eq!(add(&ledgers, 2).unwrap(), [1]);
+        assert_eq!(std::fs::read(&moved).unwrap(), std::fs::read(&path).unwrap());
+    }
+
+    #[test]
+    fn of_many_at_once_one_passes() {
+        let (_folder, ledgers) = ledgers();
+        let first: usize = std::thread::scope(|scope| {
+            let one = |i: u64| {
+                let ledgers = &ledgers;
+                move || add(ledgers, i).unwrap().is_empty()
+            };
+            let all: Vec<_> = (0..16).map(|i| scope.spawn(one(i))).collect();
+            all.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+        });
+        assert_eq!(first, 1);
+        let mut all = add(&ledgers, 0).unwrap();
+        all.sort_unstable();
+        assert_eq!(all, (0..16).collect::<Vec<_>>());
+    }
 }

@@ -85,7 +85,7 @@ pub use nysketch_drift as drift;
 pub use nysketch_learn::decoder::spectrum;
 pub use nysketch_learn::model::clusters;
 pub use nysketch_learn::{decoder, metrics, model, predictor, theory};
-pub use nysketch_privacy::{dp as privacy, masking};
+pub use nysketch_privacy::{dp as privacy, ledger, masking, subtractions};
 
 pub use inspect::Inspection;
 pub use nysketch_core::{

@@ -900,14 +900,15 @@ fn private_sketch() -> Sketch {
 }
 
 fn masked() -> Vec<u8> {
+    use nysketch::ledger::Ledgers;
     use nysketch::masking::{Parties, SecretKey, Session, mask};
     let keys = ["a", "b"].map(|id| SecretKey::random(id).unwrap());
     let parties = Parties::new(keys.iter().map(SecretKey::party).collect()).unwrap();
     let session = Session::new(&"0123456789abcdef".repeat(2)).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    mask(&private_sketch(), &keys[0], &parties, &session, &folder.path().join("ledger"))
-        .unwrap()
-        .to_bytes()
+    let ledgers = Ledgers::at(folder.path());
+    keys[0].write_new(&folder.path().join("a.key"), &ledgers).unwrap();
+    mask(&private_sketch(), &keys[0], &parties, &session, &ledgers).unwrap().to_bytes()
 }
 
 #[test]

@@ -9,12 +9,14 @@ use std::path::PathBuf;
 /// Differential privacy: every outcome is at most e^ε times as likely with any one row as without it, plus δ, and the other way
 /// round. The sketch must be made with a plan of 'nysketch plan --private'. Noise is drawn from the operating system's
 /// randomness, in integers; there is no seed. What is written holds no exact number that depends on the rows, and can be
-/// learned from with 'nysketch fit'. Every release of a sketch reveals more: a ledger beside the sketch adds them up.
+/// learned from with 'nysketch fit'. Every release of a sketch reveals more: a ledger of this user, which knows the sketch by its
+/// sums and not by the name of its file, adds them up.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
+  nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6 --statement statement.md
 
-JSON fields: file, epsilon, delta, epsilon_replacing (for replacing a row), rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
+JSON fields: file, statement, ledger, epsilon, delta, epsilon_replacing (for replacing a row), rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
   sensitivity_squared, deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
 pub struct Privatize {
     /// Sketch to release
@@ -30,6 +32,9 @@ pub struct Privatize {
     /// the plan collects [default: counts=4,sums=4,squares=2,kernel=9,rows=1,totals=2,products=8]
     #[arg(long, value_name = "NAME=SHARE,…", value_delimiter = ',', value_parser = column_weight)]
     pub spend: Vec<(String, f64)>,
+    /// Also write a statement of one page for a data-protection officer, in Markdown: promise, costs, assumptions and limits
+    #[arg(long, value_name = "FILE")]
+    pub statement: Option<PathBuf>,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
@@ -39,8 +44,9 @@ pub struct Privatize {
 ///
 /// Every sum is covered by random numbers that cancel when the masked sketches of all parties are merged; by itself the file
 /// says nothing about the rows but its plan. Each session needs a new id, which all parties agree on ('nysketch keys session').
-/// A key masks one sketch per session: which one is kept in a file beside it, KEY.sessions. Before the first session all
-/// parties compare the fingerprint of the list, by telephone or in person.
+/// A key masks one sketch per session: which one is recorded in the ledger of the key, which 'nysketch keys new' makes and which is
+/// found by the public key, wherever the key's file is. Before the first session all parties compare the fingerprint of the list,
+/// by telephone or in person.
 ///
 /// With --epsilon, --delta and --honest each party adds a share of noise, and the sum is a release that nobody has seen without
 /// noise, not even who adds up. All parties must ask for the same.
@@ -49,7 +55,7 @@ pub struct Privatize {
   nysketch keys session > session.txt           # one party, who sends it to all others
   nysketch mask a.nys --parties keys.toml --key a.key --session $(cat session.txt) -o masked.nys
 
-JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes; with noise also epsilon, delta, honest, rho,
+JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes, ledger; with noise also epsilon, delta, honest, rho,
   person_rows")]
 pub struct Mask {
     /// Sketch to mask
@@ -61,6 +67,9 @@ pub struct Mask {
     /// Your secret key
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
+    /// Declare that the key never masked anything, because it has no ledger here: once, where the key was made elsewhere
+    #[arg(long)]
+    pub new_key: bool,
     /// Id of the session, the same for all and never used before: 32 to 128 hexadecimal digits
     #[arg(long, value_name = "ID")]
     pub session: String,
@@ -95,7 +104,7 @@ pub struct Mask {
   nysketch keys show keys.toml
   nysketch keys session
 
-JSON fields: of new, file, id, public; of show, file, parties [{id, public}], parties_fingerprint; of session, session")]
+JSON fields: of new, file, id, public, ledger; of show, file, parties [{id, public}], parties_fingerprint; of session, session")]
 pub struct Keys {
     #[command(subcommand)]
     pub what: KeysCommand,

@@ -110,8 +110,10 @@ pub struct Merge {
 
 /// Subtract the rows of one sketch from another.
 ///
-/// The result has the bytes of a sketch that never saw them. Refused if the second sketch has rows
-/// that cannot be in the first.
+/// The result has the bytes of a sketch that never held them. Sums cannot prove that the rows were in the first sketch; a
+/// result that no rows can have is refused. A ledger of this user records each subtraction. It refuses to subtract the same
+/// sketch from the result again, also after further subtractions, but not after a merge. It holds digests, which are a trace of
+/// deleted rows; --no-ledger neither reads nor writes it.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch subtract week.nys day1.nys -o rest.nys
@@ -127,6 +129,12 @@ pub struct Subtract {
     /// Leave out the sums of folds, so that a sketch with other folds, or none, can be subtracted
     #[arg(long)]
     pub drop_folds: bool,
+    /// Subtract once more a sketch that the ledger knows as subtracted, because its rows are in the first sketch twice
+    #[arg(long)]
+    pub again: bool,
+    /// Leave the ledger out: repeated subtractions are not refused and this one is not recorded
+    #[arg(long, conflicts_with = "again")]
+    pub no_ledger: bool,
     /// File to write
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,

@@ -6,7 +6,8 @@ use crate::kind::Kind;
 use crate::output::{count, name, note, result};
 use crate::writing::check_output;
 use anyhow::{Context, Result, bail};
-use nysketch::masking::{Party, SecretKey, Session, ledger_beside};
+use nysketch::ledger::Ledgers;
+use nysketch::masking::{Party, SecretKey, Session, session_ledger};
 use serde_json::json;
 use std::path::Path;
 
@@ -27,19 +28,26 @@ fn new(id: &str, output: &Path, common: &Common) -> Result<()> {
         bail!("{} exists; a secret key replaces nothing, not even with --force", output.display());
     }
     check_output(common, output, Kind::Key, [])?;
-    key.write_new(output).with_context(|| format!("cannot write {}", output.display()))?;
+    let ledgers = Ledgers::of_user()?;
+    key.write_new(output, &ledgers)
+        .with_context(|| format!("cannot write {}", output.display()))?;
     let party = key.party();
+    let ledger = session_ledger(&ledgers, &party.public());
     note(
         common,
         &format!(
-            "{} is secret: keep it on this machine, and {} beside it. Add the lines printed to the list of all parties",
+            "{} is secret: keep it on this machine. Its sessions are recorded in {}: keep that, too. Add the lines printed to the list of all parties",
             output.display(),
-            ledger_beside(output).display()
+            ledger.display()
         ),
     );
     let public = party.public().to_string();
     let text = format!("[[party]]\nid = \"{id}\"\npublic = \"{public}\"");
-    result(common, &json!({ "file": name(output), "id": id, "public": public }), &text)
+    result(
+        common,
+        &json!({ "file": name(output), "id": id, "public": public, "ledger": name(&ledger) }),
+        &text,
+    )
 }
 
 fn show(file: &Path, common: &Common) -> Result<()> {

@@ -3,37 +3,45 @@
 use super::files::read_sketch;
 use super::parties::{in_groups, read_parties};
 use super::privatize::shares;
-use super::releases::note_release;
 use crate::args::{Common, Mask};
 use crate::kind::Kind;
 use crate::output::{extended, name, result, size, warn};
 use crate::writing::{check_output, go_on, keep_bytes};
 use anyhow::{Context, Result};
-use nysketch::masking::{NoiseParams, SecretKey, Session, ledger_beside, mask, mask_noisy};
+use nysketch::ledger::Ledgers;
+use nysketch::masking::{
+    NoiseParams, SecretKey, Session, mask, mask_noisy, new_session_ledger, session_ledger,
+};
 use nysketch::privacy::Budget;
 use serde_json::json;
 use std::path::Path;
 
 pub fn run(args: &Mask, common: &Common) -> Result<()> {
     let session = Session::new(&args.session)?;
-    let ledger = ledger_beside(&args.key);
-    let inputs = [&args.sketch, &args.parties, &args.key, &ledger];
+    let inputs = [&args.sketch, &args.parties, &args.key];
     check_output(common, &args.output, Kind::Masked, inputs.map(|path| path.as_path()))?;
     let parties = read_parties(&args.parties)?;
     let key = SecretKey::read(&args.key).with_context(|| args.key.display().to_string())?;
     warn_if_open(&args.key);
+    let ledgers = Ledgers::of_user()?;
+    let public = key.party().public();
     let sketch = read_sketch(&args.sketch)?;
     let noise = noise(args)?;
-    // From the ledger on the session is used, whether a file is there or not.
+    // Once the session is in the ledger it is used, whether a file is there or not.
     go_on()?;
-    let masked = match noise {
-        None => mask(&sketch, &key, &parties, &session, &ledger),
-        Some(noise) => mask_noisy(&sketch, &key, &parties, &session, &ledger, &noise),
-    };
-    let masked = masked.with_context(|| format!("cannot mask {}", args.sketch.display()))?;
-    if let Some(terms) = masked.terms() {
-        note_release(&args.sketch, &sketch, terms)?;
+    if args.new_key {
+        new_session_ledger(&ledgers, &public)?;
     }
+    let failed = || format!("cannot mask {}", args.sketch.display());
+    let masked = match noise {
+        None => mask(&sketch, &key, &parties, &session, &ledgers).with_context(failed)?,
+        Some(noise) => {
+            let noisy = mask_noisy(&sketch, &key, &parties, &session, &ledgers, &noise);
+            let (masked, releases) = noisy.with_context(failed)?;
+            masked.terms().and_then(|terms| releases.warning(terms)).iter().for_each(|w| warn(w));
+            masked
+        }
+    };
     let bytes = masked.to_bytes();
     keep_bytes(&args.output, &bytes)?;
     let label = masked.label();
@@ -41,6 +49,7 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
         "file": name(&args.output), "party": key.id(), "parties": label.parties,
         "parties_fingerprint": label.parties_fingerprint, "session": session.as_str(),
         "fingerprint": sketch.plan().fingerprint(), "bytes": bytes.len(),
+        "ledger": name(&session_ledger(&ledgers, &public)),
     });
     let mut promise = String::new();
     if let Some(terms) = masked.terms() {

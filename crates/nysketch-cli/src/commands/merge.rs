@@ -5,11 +5,12 @@ use super::parties::read_parties;
 use crate::args::{Common, Merge, Subtract};
 use crate::kind::Kind;
 use crate::output::{Usage, count, extended, name, note, result, size};
-use crate::writing::{check_output, write_bytes};
+use crate::writing::{check_output, go_on, write_bytes};
 use anyhow::{Context, Result, bail};
+use nysketch::ledger::Ledgers;
 use nysketch::masking::{Unmasked, Unmasking};
 use nysketch::privacy::Release;
-use nysketch::{Sketch, Sum};
+use nysketch::{Sketch, Sum, subtractions};
 use nysketch_report::words::describe::amount;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -155,7 +156,16 @@ pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
     let inputs = [args.from.as_path(), args.what.as_path()];
     check_output(common, &args.output, Kind::Sketch, inputs)?;
     let mut total = read(&args.from, args.drop_folds)?;
-    total.subtract(&read(&args.what, args.drop_folds)?).with_context(|| {
+    let what = read(&args.what, args.drop_folds)?;
+    go_on()?;
+    let done = match args.no_ledger {
+        true => total.subtract(&what),
+        false => {
+            let ledgers = Ledgers::of_user().context("--no-ledger subtracts without a ledger")?;
+            subtractions::subtract(&mut total, &what, args.again, &ledgers)
+        }
+    };
+    done.with_context(|| {
         format!("cannot subtract {} from {}", args.what.display(), args.from.display())
     })?;
     if total.rows() == 0 {

@@ -21,6 +21,7 @@ mod privatize;
 mod releases;
 mod report;
 mod sketch;
+mod statement;
 mod witnesses;
 
 use crate::args::{Args, Command};

@@ -10,16 +10,34 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-pub struct Folder(TempDir);
+/// A folder of files, and one of ledgers.
+pub struct Folder {
+    files: TempDir,
+    ledgers: TempDir,
+}
 
 #[allow(dead_code, reason = "not every test binary needs everything")]
 impl Folder {
     pub fn new() -> Self {
-        Folder(TempDir::new().unwrap())
+        Folder { files: TempDir::new().unwrap(), ledgers: TempDir::new().unwrap() }
+    }
+
+    /// The folder of ledgers.
+    pub fn ledgers(&self) -> PathBuf {
+        self.ledgers.path().to_path_buf()
+    }
+
+    /// The ledgers of a kind.
+    pub fn ledgers_of(&self, kind: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.ledgers()).unwrap().map(|e| e.unwrap().path());
+        let of_kind = |path: &PathBuf| {
+            path.file_name().unwrap().to_str().unwrap().starts_with(&format!("{kind}-"))
+        };
+        entries.filter(of_kind).collect()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.files.path().join(name)
     }
 
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
@@ -33,7 +51,17 @@ impl Folder {
 
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::cargo_bin("nysketch").unwrap();
-        command.current_dir(self.0.path()).args(line.split_whitespace());
+        command.current_dir(self.files.path()).args(line.split_whitespace());
+        command.env("NYSKETCH_LEDGERS", self.ledgers());
+        command
+    }
+
+    /// A script of a shell, in which `$NYSKETCH` is the command.
+    pub fn script(&self, script: &str) -> std::process::Command {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).current_dir(self.files.path());
+        command.env("NYSKETCH", assert_cmd::cargo::cargo_bin("nysketch"));
+        command.env("NYSKETCH_LEDGERS", self.ledgers());
         command
     }
 
@@ -51,7 +79,7 @@ impl Folder {
     pub fn fails(&self, code: i32, line: &str, words: &[&str]) {
         let files = || {
             let mut names: Vec<_> =
-                fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+                fs::read_dir(self.files.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
             names.sort();
             names
         };

@@ -1,5 +1,7 @@
 //! What masking and unmasking refuse.
 
+use std::path::PathBuf;
+
 /// Why a sketch was not masked, or masked sketches not added up. Fields say which; the message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
@@ -39,6 +41,8 @@ pub enum MaskingError {
     Session { found: String },
     #[error("the file is not a secret key of nysketch; 'nysketch keys new' makes one")]
     SecretKey,
+    #[error("it is not a regular file, as a secret key must be")]
+    SecretKeyFile,
     #[error(
         "the plan was made from rows, which every masked file would show; make one with `private` and `bounds`, and sketch the \
          rows again"
@@ -61,9 +65,15 @@ pub enum MaskingError {
     )]
     Replay { session: String },
     #[error(
-        "line {line} of the ledger of sessions is damaged; without it a session could be used twice. Restore it, or make a new key"
+        "this key has no ledger at {}, so nothing shows which sessions it was used in. Bring the ledger there from the machine or account that used the key before; only if the key never masked anything, declare that with `new_key`",
+        path.display()
     )]
-    Ledger { line: usize },
+    NoLedger { path: PathBuf },
+    #[error(
+        "this key is not new: its ledger is {}. Leave `new_key` out",
+        path.display()
+    )]
+    NotNew { path: PathBuf },
     #[error(
         "a masked sketch of '{party}' belongs to session {found}, but others to {session}; add up files of one session"
     )]

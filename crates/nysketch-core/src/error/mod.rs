@@ -4,9 +4,11 @@
 //! `scale=standard` ``. A command line or another language replaces them with its own spelling,
 //! using [`respell`].
 
+pub mod ledger;
 pub mod masking;
 pub mod names;
 
+use crate::error::ledger::LedgerError;
 use crate::error::masking::MaskingError;
 
 /// Result of a fallible function of this library.
@@ -339,6 +341,9 @@ pub enum Error {
     /// The sketch cannot be masked, or the masked sketches cannot be added up.
     #[error(transparent)]
     Masking(#[from] MaskingError),
+    /// A ledger cannot be used, or forbids a use.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The sketch does not keep the sums that a decoder needs.
     #[error(
         "{task} needs {what}, which this sketch does not keep; sketch again with `collect={what}`"
@@ -512,7 +517,8 @@ impl Error {
 }
 
 /// Names of the parameters that messages mention.
-const PARAMETERS: [&str; 74] = [
+const PARAMETERS: [&str; 76] = [
+    "again",
     "bandwidth",
     "bounds",
     "by",
@@ -564,6 +570,7 @@ const PARAMETERS: [&str; 74] = [
     "missing",
     "model",
     "most_clusters",
+    "new_key",
     "no_header",
     "numeric",
     "plan",

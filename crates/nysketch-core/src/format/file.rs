@@ -2,7 +2,7 @@
 //! complete or absent.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Fails early if a file cannot be created at `path`. Folders, devices and pipes are never
-/// replaced.
+/// Fails early if a file cannot be created at `path`. Folders, devices, pipes, secret keys and
+/// ledgers are never replaced: the loss of a key or a ledger cannot be repaired.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let refuse = |kind, message: &str| Err(io::Error::new(kind, message));
     match path.metadata() {
@@ -36,7 +36,13 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         Ok(m) if m.permissions().readonly() => {
             return refuse(io::ErrorKind::PermissionDenied, "it is read-only");
         }
-        _ => {}
+        Ok(_) => {
+            if let Some(what) = irreplaceable(path)? {
+                let message = format!("it is {what}, which is never replaced");
+                return refuse(io::ErrorKind::PermissionDenied, &message);
+            }
+        }
+        Err(_) => {}
     }
     let folder = folder(path);
     if !folder.is_dir() {
@@ -45,6 +51,19 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
     // Only the kind of the error: its message would contain the temporary name.
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
+}
+
+/// First bytes of a secret key.
+pub const KEY_START: &[u8] = b"nysketch secret key ";
+/// First bytes of a ledger.
+pub const LEDGER_START: &[u8] = b"{\"nysketch_ledger\":";
+
+/// Names a file that is never replaced, by its first bytes. A file that cannot be read may be one.
+fn irreplaceable(path: &Path) -> io::Result<Option<&'static str>> {
+    let kinds = [(KEY_START, "a secret key"), (LEDGER_START, "a ledger")];
+    let mut start = Vec::new();
+    File::open(path)?.take(64).read_to_end(&mut start)?;
+    Ok(kinds.iter().find(|(first, _)| start.starts_with(first)).map(|(_, what)| *what))
 }
 
 /// Whether two paths lead to the same file through any links, or to the same place if no file
@@ -240,6 +259,24 @@ mod tests {
         mode(0o444).unwrap();
         assert!(save("three").unwrap_err().to_string().contains("read-only"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+    }
+
+    #[test]
+    fn keys_and_ledgers_are_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("any.name");
+        for (text, replaced) in [
+            ("nysketch secret key 2\nid a\n", false),
+            ("{\"nysketch_ledger\":2,\"kind\":\"new\"}\n", false),
+            ("{\"nysketch\":1}\n", true),
+            ("", true),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let result = write(&path, |out| out.write_all(b"other"));
+            assert_eq!(result.is_ok(), replaced, "{text}");
+            let expected = if replaced { "other" } else { text };
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{FOLDS, Metadata, plan_tensors, section_tensors};
 use crate::error::{FormatError, Result};
+use crate::numeric::digest::sha256_of;
 use crate::plan::Plan;
 use crate::plan::table::Spec;
 use crate::sketch::Sketch;
 use crate::sketch::folds::{FoldRule, Folds, WitnessFolds};
-use crate::sums::{BrokenRule, Sums};
+use crate::sums::{BrokenRule, Sum, Sums};
 use safetensors::tensor::Dtype;
 use std::sync::Arc;
 
@@ -26,6 +27,23 @@ impl Sketch {
     /// and hardly any others, have the same.
     pub fn digest(&self) -> String {
         self.with_sections(Vec::new()).sha256()
+    }
+
+    /// SHA-256, in hexadecimal, of the plan's fingerprint and of all sums over rows: what ledgers know a sketch by. It leaves out
+    /// folds, skipped rows and the most rows of a person, so that it is the same however the same rows were sketched and merged,
+    /// and it does not depend on how a file stores sums.
+    pub fn rows_digest(&self) -> String {
+        let plan = self.plan();
+        let mut specs = plan.measured().specs();
+        specs.retain(|spec| !matches!(spec.sum, Sum::Skipped | Sum::PersonRows));
+        specs.sort_by_key(|spec| spec.sum.name());
+        sha256_of(|take| {
+            take(format!("nysketch rows 1\n{}\n", plan.fingerprint()).as_bytes());
+            for spec in specs {
+                take(format!("{} {}\n", spec.sum.name(), spec.entries()).as_bytes());
+                self.sums()[spec.sum].iter().for_each(|sum| take(&sum.to_le_bytes()));
+            }
+        })
     }
 
     fn with_sections<'a>(&'a self, sections: Vec<Tensor<'a>>) -> Content<'a> {

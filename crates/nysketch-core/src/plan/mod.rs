@@ -50,7 +50,6 @@ use std::collections::HashSet;
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Plan {
     /// Names of the measured numeric columns, in order.
     pub columns: Vec<String>,
@@ -77,9 +76,9 @@ pub struct Plan {
     /// The bounds of a private plan, to which rows are clipped.
     pub private: Option<Private>,
     /// The landmarks in the layout of the nearest-landmark search.
-    pub(crate) panels: PanelsOnce,
+    pub panels: PanelsOnce,
     /// State shared by all GPU passes of the plan.
-    pub(crate) on_devices: OnDevices,
+    pub on_devices: OnDevices,
 }
 
 /// The feature map.

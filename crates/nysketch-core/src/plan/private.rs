@@ -37,7 +37,6 @@ const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
 /// assert!(nysketch_core::People::new("user_id", 0).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct People {
     /// The column that says whose row it is.
     pub column: String,
@@ -69,7 +68,6 @@ impl std::fmt::Display for People {
 
 /// What a private plan brings its rows into.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Private {
     /// Least value of each column, after its step: smaller ones are raised to it.
     pub low: Vec<f64>,

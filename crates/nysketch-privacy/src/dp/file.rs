@@ -14,6 +14,11 @@ impl Release {
         self.content().encode()
     }
 
+    /// Returns the SHA-256 of the release's file, in hexadecimal.
+    pub fn digest(&self) -> String {
+        self.content().sha256()
+    }
+
     /// What the release's file holds.
     fn content(&self) -> Content<'_> {
         let mut tensors = plan_tensors(self.plan());

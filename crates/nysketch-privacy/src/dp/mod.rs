@@ -14,6 +14,7 @@ mod file;
 #[cfg(test)]
 mod forged;
 mod kernel;
+mod ledger;
 mod mechanism;
 mod noise;
 mod params;
@@ -23,6 +24,7 @@ mod terms;
 
 pub use budget::{Budget, Rho};
 pub use expected::{ColumnNoise, ExpectedNoise, MechanismNoise, ROWS_OF_MEAN};
+pub use ledger::Releases;
 pub use mechanism::Mechanism;
 pub use noise::Variance;
 pub use params::{after, made_up};

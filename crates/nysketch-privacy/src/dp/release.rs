@@ -1,8 +1,10 @@
 //! A release: sums with noise, and the account of what they cost.
 
 use super::budget::{Budget, Rho};
+use super::ledger::Releases;
 use super::mechanism::Mechanism;
 use super::terms::{Spending, Terms, within};
+use crate::ledger::Ledgers;
 use nysketch_core::error::{Error, Result};
 use nysketch_core::numeric::fixed::MAX_WEIGHT;
 use nysketch_core::plan::Plan;
@@ -68,6 +70,18 @@ impl Release {
         let terms = Terms::new(&plan, budget, shares, sketch.person_rows().max(least), None)?;
         let noisy = terms.noisy(sketch)?;
         Ok(Release { plan, terms, noisy })
+    }
+
+    /// Makes a release as [`of`](Self::of) does, and records it in the ledger of the sketch before this function returns.
+    pub fn noted(
+        sketch: &Sketch,
+        budget: Budget,
+        shares: &[(Mechanism, f64)],
+        ledgers: &Ledgers,
+    ) -> Result<(Self, Releases)> {
+        let release = Release::of(sketch, budget, shares)?;
+        let releases = Releases::note(sketch, release.terms(), release.digest(), ledgers)?;
+        Ok((release, releases))
     }
 
     /// A release from what its file holds, or from what parties have added up.

@@ -1,30 +1,37 @@
 //! The secret key of a party, and its file.
 
+use super::ledger::new_session_ledger;
 use super::parties::{Party, PublicKey, check_id};
+use crate::ledger::Ledgers;
 use nysketch_core::error::masking::MaskingError;
 use nysketch_core::error::{Error, Result};
 use nysketch_core::numeric::digest::unhex;
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
 use std::path::Path;
 use x25519_dalek::StaticSecret;
 use zeroize::Zeroizing;
 
 /// The first line of a key's file.
 const FIRST_LINE: &str = "nysketch secret key 1";
+/// The first bytes of the file of every version.
+/// Bytes that are read of a file.
+const LONGEST: usize = 4096;
 
 /// The secret key of a party, overwritten in memory when it is no longer used. Whoever has it can take the masks of the party
 /// off.
 ///
 /// ```
+/// use nysketch::ledger::Ledgers;
 /// use nysketch::masking::SecretKey;
 /// # fn main() -> nysketch::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("clinic-a.key");
+/// # let ledgers = Ledgers::at(folder.path().join("ledgers"));
 /// let key = SecretKey::random("clinic-a")?;
-/// key.write_new(&path)?;
+/// key.write_new(&path, &ledgers)?;
 /// assert_eq!(SecretKey::read(&path)?.party(), key.party());
-/// assert!(key.write_new(&path).is_err(), "a key is never replaced");
+/// assert!(key.write_new(&path, &ledgers).is_err(), "a key is never replaced");
 /// # Ok(())
 /// # }
 /// ```
@@ -75,8 +82,9 @@ impl SecretKey {
         }
     }
 
-    /// Writes the key to a file that must not exist yet. On Unix nobody but its owner can read it.
-    pub fn write_new(&self, path: &Path) -> Result<()> {
+    /// Writes a key that was never used to a file that must not exist yet, and makes its ledger of sessions. On Unix only its
+    /// owner can read the file.
+    pub fn write_new(&self, path: &Path, ledgers: &Ledgers) -> Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -93,16 +101,27 @@ impl SecretKey {
         }
         text.push('\n');
         let mut file = options.open(path).map_err(Error::source)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let written = new_session_ledger(ledgers, &self.party().public()).and_then(|()| {
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            written.map_err(Error::source)
+        });
         if written.is_err() {
             let _ = std::fs::remove_file(path);
         }
-        written.map_err(Error::source)
+        written
     }
 
-    /// Reads a key from its file.
+    /// Reads a key from its file, which may be behind a link, but is not a pipe or a device.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = Zeroizing::new(std::fs::read(path).map_err(Error::source)?);
+        // Before it is opened, which waits for the other end of a pipe.
+        let is_file = path.metadata().map_err(Error::source)?.is_file();
+        if !is_file {
+            return Err(MaskingError::SecretKeyFile.into());
+        }
+        // No key is longer.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST));
+        let file = File::open(path).map_err(Error::source)?;
+        file.take(LONGEST as u64).read_to_end(&mut bytes).map_err(Error::source)?;
         let key = std::str::from_utf8(&bytes).ok().and_then(parse);
         let (id, secret) = key.ok_or(MaskingError::SecretKey)?;
         SecretKey::from_bytes(id, &secret)
@@ -124,12 +143,27 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn nobody_else_can_read_a_key() {
+    fn only_the_owner_can_read_a_key() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
-        SecretKey::random("a").unwrap().write_new(&path).unwrap();
+        let ledgers = Ledgers::at(folder.path().join("ledgers"));
+        SecretKey::random("a").unwrap().write_new(&path, &ledgers).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    /// A key that is read from a pipe could be of any other process.
+    #[test]
+    #[cfg(unix)]
+    fn pipes_and_devices_are_no_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.key");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [pipe.as_path(), Path::new("/dev/zero"), folder.path()] {
+            let error = SecretKey::read(path).unwrap_err();
+            assert!(matches!(error, Error::Masking(MaskingError::SecretKeyFile)), "{error}");
+        }
     }
 
     #[test]

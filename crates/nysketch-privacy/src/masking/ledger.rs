@@ -1,94 +1,107 @@
-//! What a key was used for: a line per session, in a file beside the key.
+//! Ledgers of sessions: what each key has masked.
 //!
-//! The difference of two masked files of one party in one session is the difference of the sketches, exactly. So a session is
-//! written down, and on the disk, before its masked sketch is seen by anybody, and another sketch is refused from then on.
+//! The difference of two masked files of one party in one session is the difference of their
+//! sketches, exactly. The ledger of the public key therefore records a session before its masked
+//! sketch is given out, and refuses another sketch from then on. The same sketch again gives the
+//! same bytes, which is harmless.
 
-use crate::ledger::{beside, update};
+use super::parties::PublicKey;
+use crate::ledger::{Ledgers, Record};
+use nysketch_core::error::Result;
 use nysketch_core::error::masking::MaskingError;
-use nysketch_core::error::{Error, Result};
-use std::io;
-use std::path::{Path, PathBuf};
+use nysketch_core::numeric::digest::sha256;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
-/// The ledger of the key in a file: `clinic-a.key.sessions` beside `clinic-a.key`.
-pub fn ledger_beside(key: &Path) -> PathBuf {
-    beside(key, "sessions")
+/// A masked sketch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Use {
+    /// Id of the session.
+    pub session: String,
+    /// Fingerprint of the list of parties.
+    pub parties: String,
+    /// Fingerprint of the plan.
+    pub plan: String,
+    /// Digest of the sketch or, with noise, of the masked file.
+    pub sketch: String,
 }
 
-/// Session, fingerprints of the list of parties and of the plan, digest of the sketch.
-type Used<'a> = [&'a str; 4];
+impl Record for Use {
+    const KIND: &'static str = "sessions";
+}
 
-/// Writes down a use of the key, unless it was used like this before; refuses another use in the same session.
-pub(super) fn record(path: &Path, used: Used<'_>) -> Result<()> {
-    let failed =
-        |e: io::Error| Error::source(format!("cannot keep the session in {}: {e}", path.display()));
-    update(path, failed, |lines| {
-        for (line, known) in lines.iter().enumerate() {
-            let known: Vec<&str> = known.split(' ').collect();
-            match <Used<'_>>::try_from(known) {
-                Err(_) => return Err(MaskingError::Ledger { line: line + 1 }.into()),
-                Ok(known) if known == used => return Ok(None),
-                Ok(known) if known[0] == used[0] => {
-                    return Err(MaskingError::Replay { session: used[0].into() }.into());
-                }
-                Ok(_) => {}
-            }
+/// Where the ledger of a key is.
+pub fn session_ledger(ledgers: &Ledgers, key: &PublicKey) -> PathBuf {
+    ledgers.path::<Use>(&subject(key))
+}
+
+/// Makes the ledger of a key that has not masked anything yet. Refused if there is one.
+pub fn new_session_ledger(ledgers: &Ledgers, key: &PublicKey) -> Result<()> {
+    match ledgers.create::<Use>(&subject(key))? {
+        true => Ok(()),
+        false => Err(MaskingError::NotNew { path: session_ledger(ledgers, key) }.into()),
+    }
+}
+
+/// What names the ledger of a key.
+fn subject(key: &PublicKey) -> String {
+    sha256(key.bytes())
+}
+
+/// Records a use of the key, unless it was used like this before; refuses another use in the same
+/// session.
+pub(super) fn record(ledgers: &Ledgers, key: &PublicKey, new: Use) -> Result<()> {
+    let there = ledgers.update(&subject(key), |uses: &[Use]| {
+        match uses.iter().find(|known| known.session == new.session) {
+            None => Ok(Some(new)),
+            Some(known) if *known == new => Ok(None),
+            Some(_) => Err(MaskingError::Replay { session: new.session }.into()),
         }
-        Ok(Some(used.join(" ")))
-    })
+    })?;
+    match there {
+        true => Ok(()),
+        false => Err(MaskingError::NoLedger { path: session_ledger(ledgers, key) }.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::SecretKey;
     use super::*;
+    use nysketch_core::error::Error;
 
-    const USE: Used<'static> = ["session", "parties", "plan", "sketch"];
-
-    fn in_folder() -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = ledger_beside(&folder.path().join("a.key"));
-        (folder, path)
+    fn used(session: &str) -> Use {
+        let [session, parties, plan, sketch] = [session, "list", "plan", "sums"].map(String::from);
+        Use { session, parties, plan, sketch }
     }
 
     #[test]
     fn a_session_is_used_for_one_sketch() {
-        let (_folder, path) = in_folder();
-        assert!(path.ends_with("a.key.sessions"));
-        record(&path, USE).unwrap();
-        record(&path, USE).unwrap();
-        for place in 1..4 {
-            let mut other = USE;
-            other[place] = "other";
-            let error = record(&path, other).unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        let ledgers = Ledgers::at(folder.path());
+        let key = SecretKey::random("a").unwrap().party().public();
+        let error = record(&ledgers, &key, used("first")).unwrap_err();
+        assert!(matches!(error, Error::Masking(MaskingError::NoLedger { .. })), "{error}");
+        new_session_ledger(&ledgers, &key).unwrap();
+        let error = new_session_ledger(&ledgers, &key).unwrap_err();
+        assert!(matches!(error, Error::Masking(MaskingError::NotNew { .. })), "{error}");
+        record(&ledgers, &key, used("first")).unwrap();
+        record(&ledgers, &key, used("first")).unwrap();
+        let others = [
+            Use { parties: "other".into(), ..used("first") },
+            Use { plan: "other".into(), ..used("first") },
+            Use { sketch: "other".into(), ..used("first") },
+        ];
+        for other in others {
+            let error = record(&ledgers, &key, other).unwrap_err();
             assert!(matches!(error, Error::Masking(MaskingError::Replay { .. })), "{error}");
         }
-        record(&path, ["next", "parties", "plan", "other"]).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text, "session parties plan sketch\nnext parties plan other\n");
-    }
-
-    #[test]
-    fn a_line_cut_by_a_crash_was_not_used_and_a_damaged_one_stops() {
-        let (_folder, path) = in_folder();
-        std::fs::write(&path, "session parties plan sketch\nnext part").unwrap();
-        record(&path, ["next", "parties", "plan", "other"]).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text, "session parties plan sketch\nnext parties plan other\n");
-        std::fs::write(&path, "session parties plan sketch\nnext\n").unwrap();
-        let error = record(&path, ["third", "parties", "plan", "other"]).unwrap_err();
-        assert!(matches!(error, Error::Masking(MaskingError::Ledger { line: 2 })));
-    }
-
-    #[test]
-    fn of_many_at_once_one_passes() {
-        let (_folder, path) = in_folder();
-        let passed: usize = std::thread::scope(|scope| {
-            let one = |i: usize| {
-                let path = &path;
-                move || record(path, ["session", "parties", "plan", &i.to_string()]).is_ok()
-            };
-            let all: Vec<_> = (0..16).map(|i| scope.spawn(one(i))).collect();
-            all.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
-        });
-        assert_eq!(passed, 1);
+        record(&ledgers, &key, used("next")).unwrap();
+        let text = std::fs::read_to_string(session_ledger(&ledgers, &key)).unwrap();
+        assert_eq!(text.lines().count(), 3);
+        // Another key has another ledger.
+        let other = SecretKey::random("a").unwrap().party().public();
+        assert_ne!(session_ledger(&ledgers, &other), session_ledger(&ledgers, &key));
     }
 }

@@ -3,17 +3,17 @@
 use super::check;
 use super::keys::SecretKey;
 use super::layout::Layout;
-use super::ledger;
+use super::ledger::{self, Use};
 use super::parties::{Parties, Party};
 use super::session::Session;
 use super::stream::{Context, each_word};
-use crate::dp::{Budget, Mechanism, Shared, Terms};
+use crate::dp::{Budget, Mechanism, Releases, Shared, Terms};
+use crate::ledger::Ledgers;
 use nysketch_core::error::Result;
 use nysketch_core::error::masking::MaskingError;
 use nysketch_core::numeric::digest::sha256;
 use nysketch_core::plan::Plan;
 use nysketch_core::sketch::Sketch;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What a masked sketch says about itself.
@@ -82,21 +82,21 @@ impl Masked {
 
 /// Masks a sketch for a session: the sum of what all `parties` mask in it is the sketch of all their rows.
 ///
-/// The file at `ledger` remembers what the key was used for, and must be the same for every use of it (see
-/// [`ledger_beside`](super::ledger_beside)). Masking the same sketch again gives the same bytes; another one in the same session
-/// is refused. It is written before this function returns, so before anybody can see the result.
+/// The ledger of the key records the session before this function returns, so before the result can be seen. Masking the same
+/// sketch again gives the same bytes; another one in the same session is refused. So is a key without a ledger, since its
+/// sessions are not known (see [`new_session_ledger`](super::new_session_ledger)).
 pub fn mask(
     sketch: &Sketch,
     key: &SecretKey,
     parties: &Parties,
     session: &Session,
-    ledger: &Path,
+    ledgers: &Ledgers,
 ) -> Result<Masked> {
     check_maskable(sketch)?;
     check_listed(key, parties)?;
     let words = Layout::of(sketch.plan(), None).words(sketch.sums());
     let masked = masked(sketch.plan(), None, words, key, parties, session)?;
-    record(&masked, &sketch.digest(), ledger)?;
+    record(&masked, sketch.digest(), ledgers)?;
     Ok(masked)
 }
 
@@ -117,15 +117,16 @@ pub struct NoiseParams {
 
 /// Masks a sketch with a share of noise: the sum of what all `parties` mask with the same parameters is a release.
 ///
-/// Noise is drawn anew each time, so every session is used once: masking again, also the same sketch, is refused.
+/// Noise is drawn anew each time, so every session is used once: masking again, also the same sketch, is refused. The release
+/// counts in the ledger of the sketch, too.
 pub fn mask_noisy(
     sketch: &Sketch,
     key: &SecretKey,
     parties: &Parties,
     session: &Session,
-    ledger: &Path,
+    ledgers: &Ledgers,
     params: &NoiseParams,
-) -> Result<Masked> {
+) -> Result<(Masked, Releases)> {
     check_maskable(sketch)?;
     check_listed(key, parties)?;
     let plan = sketch.plan();
@@ -138,10 +139,13 @@ pub fn mask_noisy(
     let shared = Shared::new(count, params.honest)?;
     let terms = Terms::new(plan, params.budget, &params.spend, person_rows, Some(shared))?;
     let words = Layout::of(plan, Some(&terms)).noisy_words(&terms.noisy(sketch)?);
-    let masked = masked(plan, Some(terms), words, key, parties, session)?;
-    // Never that of another run: the noise is not.
-    record(&masked, &masked.digest(), ledger)?;
-    Ok(masked)
+    let masked = masked(plan, Some(terms.clone()), words, key, parties, session)?;
+    // Never that of another run, whose noise is different.
+    let digest = masked.digest();
+    record(&masked, digest.clone(), ledgers)?;
+    // After the session, so that a refused one costs nothing.
+    let releases = Releases::note(sketch, &terms, digest, ledgers)?;
+    Ok((masked, releases))
 }
 
 fn check_listed(key: &SecretKey, parties: &Parties) -> Result<()> {
@@ -155,11 +159,16 @@ fn check_listed(key: &SecretKey, parties: &Parties) -> Result<()> {
     }
 }
 
-/// Writes down what was masked.
-fn record(masked: &Masked, digest: &str, ledger: &Path) -> Result<()> {
-    let Label { session, parties_fingerprint, .. } = masked.label();
-    let plan = masked.plan().fingerprint();
-    ledger::record(ledger, [session.as_str(), parties_fingerprint, &plan, digest])
+/// Records a masked sketch in the ledger of its key.
+fn record(masked: &Masked, digest: String, ledgers: &Ledgers) -> Result<()> {
+    let Label { session, party, parties_fingerprint, .. } = masked.label();
+    let new = Use {
+        session: session.to_string(),
+        parties: parties_fingerprint.clone(),
+        plan: masked.plan().fingerprint(),
+        sketch: digest,
+    };
+    ledger::record(ledgers, &party.public(), new)
 }
 
 /// Refuses sketches that would show more than their sums.

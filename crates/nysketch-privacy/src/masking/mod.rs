@@ -11,12 +11,13 @@
 //! FORMAT.md, *Masked sketches*, has every byte of it.
 //!
 //! ```
+//! use nysketch::ledger::Ledgers;
 //! use nysketch::masking::{Parties, SecretKey, Session, Unmasking, mask};
 //! use nysketch::{PlanParams, PrivateParams, Sketch, SketchParams, Table, plan_for};
 //! use std::sync::Arc;
 //! # fn main() -> nysketch::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let ledger = |id: &str| folder.path().join(format!("{id}.sessions"));
+//! # let ledgers = Ledgers::at(folder.path().join("ledgers"));
 //! let table = |shift: f64| Table::unnamed(1, (0..100).map(|i| f64::from(i) + shift).collect());
 //! // The plan travels in the clear, so it is private: made from no rows.
 //! let private = PrivateParams::new([("c0".into(), 0.0, 200.0)]);
@@ -26,13 +27,16 @@
 //!
 //! // Once: every clinic makes a key, and all have the same list of public ones.
 //! let keys = [SecretKey::random("clinic-a")?, SecretKey::random("clinic-b")?];
+//! for key in &keys {
+//!     key.write_new(&folder.path().join(key.id()), &ledgers)?;
+//! }
 //! let parties = Parties::new(keys.iter().map(SecretKey::party).collect())?;
 //!
 //! // Every time: a new session, in which each masks its own sketch.
 //! let session = Session::random()?;
 //! let mut all = Unmasking::default();
 //! for (key, shift) in keys.iter().zip([1.0, 2.0]) {
-//!     let masked = mask(&sketch(shift)?, key, &parties, &session, &ledger(key.id()))?;
+//!     let masked = mask(&sketch(shift)?, key, &parties, &session, &ledgers)?;
 //!     all.add(masked)?;
 //! }
 //! let mut plain = sketch(1.0)?;
@@ -56,7 +60,7 @@ mod tests;
 mod unmask;
 
 pub use keys::SecretKey;
-pub use ledger::ledger_beside;
+pub use ledger::{new_session_ledger, session_ledger};
 pub use masked::{Label, Masked, NoiseParams, mask, mask_noisy};
 pub use nysketch_core::error::masking::MaskingError;
 pub use parties::{Parties, Party, PublicKey};

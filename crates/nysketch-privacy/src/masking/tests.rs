@@ -2,6 +2,7 @@ use super::check::{share, tag};
 use super::layout::Layout;
 use super::stream::{Context, each_word};
 use super::*;
+use crate::ledger::Ledgers;
 use nysketch_core::error::{Error, Result};
 use nysketch_core::numeric::digest::{hex, sha256, unhex};
 use nysketch_core::pass::SketchParams;
@@ -65,11 +66,20 @@ fn session(digit: &str) -> Session {
     Session::new(&digit.repeat(32)).unwrap()
 }
 
-/// What all parties mask; every key has a ledger of its own.
+/// What all parties mask.
 struct Group {
     keys: Vec<SecretKey>,
     sketches: Vec<Sketch>,
     folder: tempfile::TempDir,
+}
+
+/// Ledgers in a folder, with one for a key.
+fn ledgers(folder: &tempfile::TempDir, key: &SecretKey) -> Ledgers {
+    let ledgers = Ledgers::at(folder.path());
+    match new_session_ledger(&ledgers, &key.party().public()) {
+        Ok(()) | Err(Error::Masking(MaskingError::NotNew { .. })) => ledgers,
+        Err(other) => panic!("{other}"),
+    }
 }
 
 impl Group {
@@ -80,8 +90,8 @@ impl Group {
     }
 
     fn mask(&self, who: usize, sketch: &Sketch, session: &Session) -> Result<Masked> {
-        let ledger = self.folder.path().join(self.keys[who].id());
-        mask(sketch, &self.keys[who], &list(&self.keys), session, &ledger)
+        let (key, ledgers) = (&self.keys[who], ledgers(&self.folder, &self.keys[who]));
+        mask(sketch, key, &list(&self.keys), session, &ledgers)
     }
 
     fn masked(&self, session: &Session) -> Vec<Masked> {
@@ -216,21 +226,21 @@ fn incomplete_and_mixed_sessions_are_refused() {
     assert!(matches!(mixed, MaskingError::MixedSessions { party, .. } if party == "site-3"));
     // A fifth party that only one knows of.
     let wider = list(&keys(5));
-    let ledger = group.folder.path().join("wider");
-    let wide = mask(&group.sketches[3], &group.keys[3], &wider, &session("a"), &ledger).unwrap();
+    // Without the ledger of the first files, which would refuse the following ones.
+    let forgetful = |sketch: &Sketch, who: usize, parties: &Parties| {
+        let (folder, key) = (tempfile::tempdir().unwrap(), &group.keys[who]);
+        mask(sketch, key, parties, &session("a"), &ledgers(&folder, key)).unwrap()
+    };
+    let wide = forgetful(&group.sketches[3], 3, &wider);
     let mixed = refused(all().take(3).chain([wide]));
     assert!(matches!(mixed, MaskingError::MixedParties { party, .. } if party == "site-3"));
     let plan = plan(7);
-    let ledger = group.folder.path().join("plan");
     let parties = list(&group.keys);
-    let planned =
-        mask(&sketch(&plan, 3, 29), &group.keys[3], &parties, &session("a"), &ledger).unwrap();
+    let planned = forgetful(&sketch(&plan, 3, 29), 3, &parties);
     let error = unmask(all().take(3).chain([planned])).unwrap_err();
     assert!(matches!(error, Error::PlanMismatch { .. }));
-    // Two files of one party: what the ledger refuses, as long as it is asked.
-    let ledger = group.folder.path().join("forgotten");
-    let replayed =
-        mask(&group.sketches[1], &group.keys[0], &parties, &session("a"), &ledger).unwrap();
+    // Two files of one party.
+    let replayed = forgetful(&group.sketches[1], 0, &parties);
     let replayed = refused(all().chain([replayed]));
     assert_eq!(replayed, MaskingError::Replayed { party: "site-0".into() });
 }
@@ -281,9 +291,10 @@ fn a_session_masks_one_sketch() {
 fn only_sums_are_masked_and_by_a_listed_key() {
     let group = Group::new(2, 6);
     let refused = |sketch: &Sketch, key: &SecretKey, parties: &Parties| {
-        let ledger = group.folder.path().join("none");
-        let error = mask(sketch, key, parties, &session("a"), &ledger).unwrap_err();
-        assert!(!ledger.exists());
+        let ledgers = ledgers(&group.folder, key);
+        let error = mask(sketch, key, parties, &session("a"), &ledgers).unwrap_err();
+        let ledger = session_ledger(&ledgers, &key.party().public());
+        assert_eq!(std::fs::read_to_string(ledger).unwrap().lines().count(), 1);
         match error {
             Error::Masking(why) => why,
             other => panic!("{other}"),
@@ -399,8 +410,9 @@ fn noise(epsilon: f64, honest: u64) -> NoiseParams {
 
 impl Group {
     fn mask_noisy(&self, who: usize, session: &Session, params: &NoiseParams) -> Result<Masked> {
-        let (key, ledger) = (&self.keys[who], self.folder.path().join(self.keys[who].id()));
-        mask_noisy(&self.sketches[who], key, &list(&self.keys), session, &ledger, params)
+        let (key, ledgers) = (&self.keys[who], ledgers(&self.folder, &self.keys[who]));
+        let sketch = &self.sketches[who];
+        Ok(mask_noisy(sketch, key, &list(&self.keys), session, &ledgers, params)?.0)
     }
 
     fn release(&self, session: &Session, params: &NoiseParams) -> crate::dp::Release {
@@ -455,16 +467,10 @@ fn noisy_sessions_are_used_once_and_agreed_on() {
     let others = Group { folder: tempfile::tempdir().unwrap(), ..Group::new(3, 10) };
     for (wrong, what) in [(noise(2.0, 2), "ε = 2"), (noise(1.0, 1), "1 honest")] {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = folder.path().join("ledger");
-        let file = mask_noisy(
-            &others.sketches[2],
-            &others.keys[2],
-            &list(&others.keys),
-            &first,
-            &ledger,
-            &wrong,
-        );
-        let why = refused([files[0].clone(), files[1].clone(), file.unwrap()]);
+        let (sketch, key) = (&others.sketches[2], &others.keys[2]);
+        let ledgers = ledgers(&folder, key);
+        let file = mask_noisy(sketch, key, &list(&others.keys), &first, &ledgers, &wrong).unwrap();
+        let why = refused([files[0].clone(), files[1].clone(), file.0]);
         assert!(why.to_string().contains(what), "{why}");
     }
     let file = others.mask(2, &others.sketches[2], &first).unwrap();

@@ -68,7 +68,12 @@ pub fn batch(
     let mut textless = Vec::new();
     let mut texts = |column| {
         let failed = |row, error| {
-            if columns.names.rowwise { Ok(textless.push(row)) } else { Err(error) }
+            if columns.names.rowwise {
+                textless.push(row);
+                Ok(())
+            } else {
+                Err(error)
+            }
         };
         texts_unless(at(column), failed).map_err(broken)
     };
