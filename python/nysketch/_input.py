@@ -424,7 +424,7 @@ def _batches(
         return [item]
     if is_pandas(item):
         if numbers is not None:
-            item = _rowwise.frame(item, read or numbers, numbers)
+            item = _rowwise.frame(item, read or numbers, numbers, batch=True)
         item = _of_pandas(item, read if numbers is not None else None)[0]
     if is_arrow(item):
         whole = pyarrow.table(item)

@@ -75,8 +75,11 @@ def empty(numbers: list[str], read: Iterable[str]) -> Any:
     return pyarrow.table({name: pyarrow.array([], kind) for name, kind in kinds.items()})
 
 
-def frame(X: Any, read: list[str], numbers: list[str]) -> Any:
-    """The columns of a pandas data frame to read, with objects and texts read value by value."""
+def frame(X: Any, read: list[str], numbers: list[str], *, batch: bool = False) -> Any:
+    """The columns of a pandas data frame to read, with objects and texts read value by value.
+
+    The types of a ``batch`` may depend on its rows: it has only numbers and texts afterwards.
+    """
     X = X.set_axis([str(name) for name in X.columns], axis=1).reset_index(drop=True)
     if not X.columns.is_unique:
         return X
@@ -86,7 +89,8 @@ def frame(X: Any, read: list[str], numbers: list[str]) -> Any:
         if base not in X.columns:
             return X  # The reader reports the missing column.
         column = X[base]
-        if not _is_of_objects(column.dtype):
+        plain = getattr(column.dtype, "kind", "O") in "biuf"
+        if not (_is_of_objects(column.dtype) or (batch and not (plain and base in numbers))):
             columns[base] = column
         elif name not in numbers:
             columns[name] = _mapped(text, column, object)

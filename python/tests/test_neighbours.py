@@ -72,10 +72,15 @@ def frame(rows):
     return pandas.DataFrame({name: pandas.Series(c, dtype=object) for name, c in columns.items()})
 
 
+def guessed(part):
+    """A frame with the types that pandas guesses, unless a complex number makes all complex."""
+    made = part.infer_objects()
+    return part if any(dtype.kind == "c" for dtype in made.dtypes) else made
+
+
 def frames(rows):
-    # pandas guesses the types of every second frame.
     parts = [frame(rows[i : i + 7]) for i in range(0, len(rows), 7)]
-    return (part.infer_objects() if i % 2 else part for i, part in enumerate(parts))
+    return (guessed(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 KINDS = {"lists": list, "objects": objects, "frame": frame, "frames": frames}
