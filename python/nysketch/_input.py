@@ -301,18 +301,18 @@ def table(
 
 
 def _by_rows(X: Any, width: int) -> Any:
-    """Rows of objects as an array, each value read by itself; anything else as it is."""
+    """Rows of objects as an array of doubles, each value read by itself; other input unchanged."""
     if isinstance(X, (list, tuple)):
         try:
             array = np.asarray(X)
-        except Exception:  # noqa: BLE001 - rows of several lengths, or of objects that refuse.
+        except Exception:  # noqa: BLE001 - rows of several lengths, or objects that raise.
             return _rowwise.matrix(X, width)
         plain = array.ndim == 2 and array.dtype.kind in "biuf" and array.shape[1] == width
         return array if plain else _rowwise.matrix(X, width)
     if isinstance(X, np.ndarray) and X.dtype.kind in "OSU":
         if X.ndim == 2 and X.shape[1] != width:
             _check_shape(X.shape)
-            return np.empty((0, X.shape[1]))  # Refused for its width by what comes next.
+            return np.empty((0, X.shape[1]))  # The reader refuses the width.
         return _rowwise.matrix(X, width)
     return X
 
@@ -425,7 +425,7 @@ def _batches(
         return [item]
     if is_pandas(item):
         if numbers is not None:
-            item = _rowwise.frame(item, read or numbers, numbers)
+            item = _rowwise.frame(item, read or numbers, numbers, batch=True)
         item = _of_pandas(item, read if numbers is not None else None)[0]
     if is_arrow(item):
         whole = pyarrow.table(item)

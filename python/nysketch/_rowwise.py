@@ -38,7 +38,7 @@ def number(value: Any) -> float:
 
 
 def text(value: Any) -> str | None:
-    """The text of a value, as that of a column of its type; None where it is missing."""
+    """The text of a value, as in a column of its type; None if it is missing or has no text."""
     from nysketch._input import level_text
 
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
@@ -48,13 +48,13 @@ def text(value: Any) -> str | None:
             return None
         found = value if isinstance(value, str) else level_text(value)
         found.encode()
-    except Exception:  # noqa: BLE001 - what an object does with this is its own matter.
+    except Exception:  # noqa: BLE001 - an object of the user may raise anything.
         return None
     return found
 
 
 def matrix(rows: Iterable[Any], width: int) -> np.ndarray:
-    """Rows of so many numbers as doubles; a row of another length is invalid as a whole."""
+    """Rows of ``width`` numbers as doubles. A row of another length is invalid."""
     rows = list(rows)
     found = np.empty((len(rows), width))
     for i, row in enumerate(rows):
@@ -67,7 +67,7 @@ def matrix(rows: Iterable[Any], width: int) -> np.ndarray:
 
 
 def empty(numbers: list[str], read: Iterable[str]) -> Any:
-    """A table without rows, as a generator without batches is one."""
+    """A table without rows, for a generator without batches."""
     import pyarrow
 
     columns = dict.fromkeys([*numbers, *read])
@@ -75,8 +75,11 @@ def empty(numbers: list[str], read: Iterable[str]) -> Any:
     return pyarrow.table({name: pyarrow.array([], kind) for name, kind in kinds.items()})
 
 
-def frame(X: Any, read: list[str], numbers: list[str]) -> Any:
-    """The columns of a pandas data frame to read, with objects and texts read value by value."""
+def frame(X: Any, read: list[str], numbers: list[str], *, batch: bool = False) -> Any:
+    """The columns of a pandas data frame to read, with objects and texts read value by value.
+
+    The types of a ``batch`` may depend on its rows: it has only numbers and texts afterwards.
+    """
     X = X.set_axis([str(name) for name in X.columns], axis=1).reset_index(drop=True)
     if not X.columns.is_unique:
         return X
@@ -84,9 +87,10 @@ def frame(X: Any, read: list[str], numbers: list[str]) -> Any:
     for name in read:
         base = name if name in X.columns else re.sub(r"\[\d+\]$", "", name)
         if base not in X.columns:
-            return X  # What is missing is told by what comes next.
+            return X  # The reader reports the missing column.
         column = X[base]
-        if not _is_of_objects(column.dtype):
+        plain = getattr(column.dtype, "kind", "O") in "biuf"
+        if not (_is_of_objects(column.dtype) or (batch and not (plain and base in numbers))):
             columns[base] = column
         elif name not in numbers:
             columns[name] = _mapped(text, column, object)
@@ -105,12 +109,12 @@ def _mapped(function: Callable[[Any], Any], column: Any, dtype: Any) -> np.ndarr
 
 
 def _is_of_objects(dtype: Any) -> bool:
-    """Whether the values of a column may be anything, or any text."""
+    """Whether a column holds objects or texts."""
     return str(dtype).startswith(("object", "str", "large_string"))
 
 
 def _coordinate(name: str) -> Callable[[Any], float]:
-    """Reads one coordinate of a vector, of which `name` is that in brackets."""
+    """A function that reads the coordinate of a vector in the brackets of ``name``."""
     at = int(name[name.rindex("[") + 1 : -1])
 
     def read(vector: Any) -> float:
@@ -123,7 +127,7 @@ def _coordinate(name: str) -> Callable[[Any], float]:
 
 
 def _values(row: Any) -> Sequence[Any] | None:
-    """The values of a row or a vector; None where it is none."""
+    """The values of a row or a vector; None if it is not a sequence."""
     if isinstance(row, (str, bytes, dict)) or not hasattr(row, "__iter__"):
         return None
     try:

@@ -12,12 +12,12 @@ pub fn open(args: &InputArgs, columns: Columns, extras: Extras, holes: bool) -> 
     Dataset::open(&args.input, &options)
 }
 
-/// Opens the rows that a plan measures: the plan says what each column holds.
+/// Opens the rows that a plan measures. The plan decides the type of each column.
 pub fn open_for_plan(args: &InputArgs, plan: &Plan, extras: Extras) -> Result<Dataset> {
     Dataset::open(&args.input, &options(args).for_plan(plan).extras(extras))
 }
 
-/// Opens the rows that a model is applied to: the model says what each column holds.
+/// Opens the rows that a model is applied to. The model decides the type of each column.
 pub fn open_for_model(args: &InputArgs, recipe: &Recipe, extras: Extras) -> Result<Dataset> {
     Dataset::open(&args.input, &options(args).for_recipe(recipe).extras(extras))
 }

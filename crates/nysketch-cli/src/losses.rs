@@ -62,7 +62,7 @@ impl<'a> Lost<'a> {
         if self.share() > WARNING { warn(&text) } else { note(common, &text) }
     }
 
-    /// How many rows were lost.
+    /// Returns the number of lost rows.
     pub fn skipped(&self) -> u64 {
         self.losses.skipped()
     }

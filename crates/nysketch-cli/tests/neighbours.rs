@@ -1,16 +1,17 @@
-//! One row more or less changes the sums of a private plan by no more than the noise is made for, from the bytes of a file
-//! onwards, and never decides whether the file is read.
+//! Adding a row to a file moves the sums of a private plan by at most their sensitivity, and never decides whether the file is
+//! read.
 //!
-//! Each case draws a private plan, a table D, rows r and a place for each of them, writes D and D + r as files, and reads both
-//! as `nysketch sketch --plan` does; every so often the command itself reads them. `NYSKETCH_CASES` sets the number of cases
-//! and `NYSKETCH_SEED` the first one:
+//! Each case draws a private plan, a table D, rows r and their positions, writes D, D + r and r as files, and reads all three
+//! with the library functions of `nysketch sketch --plan`. For some cases the command reads them too. `NYSKETCH_CASES` sets
+//! the number of cases, and `NYSKETCH_SEED` the first seed:
 //!
 //! ```console
 //! $ NYSKETCH_CASES=20000 cargo test --release -p nysketch-cli --test neighbours one_row
 //! ```
 //!
-//! The test fails if a reader guesses: with `rowwise(false)` in `ReadOptions::for_plan`, with the count of skipped rows in the
-//! sums, with a list's length taken from the first rows, or with a byte order mark that counts at the start of a file alone.
+//! The test fails after each of these changes: `rowwise(false)` in `ReadOptions::for_plan`, with or without types guessed from
+//! values; list lengths taken from the first rows; an error for a key without a text; a format taken from the first bytes of
+//! a file without a header; skipped rows counted in the sums; numbers above the bounds left as they are.
 
 mod common;
 #[path = "neighbours/draw.rs"]
@@ -31,14 +32,14 @@ use nysketch_tables::{Dataset, Extras, Format, Header, ReadOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Cases of a usual run; twenty thousand take some minutes.
+/// Cases of a usual run. Twenty thousand take some minutes.
 const CASES: u64 = 1500;
-/// Cases that share a plan, which takes longer to make than to use.
+/// Cases that share a plan: making a plan takes longer than using it.
 const CASES_OF_A_PLAN: u64 = 8;
-/// Of so many cases one is also read by the command.
+/// One in this many cases is also read by the command.
 const COMMAND_EVERY: u64 = 60;
 
-/// How both tables are read.
+/// How the tables of a case are read.
 #[derive(Debug, Clone, Default)]
 struct Reading {
     format: Option<Format>,
@@ -47,20 +48,20 @@ struct Reading {
     threads: usize,
 }
 
-/// Two tables, of which one has some rows more, and these rows by themselves.
+/// A table, the table with some rows more, and these rows alone.
 struct Case {
     /// For messages.
     what: String,
     reading: Reading,
-    /// The files of each, as names and contents.
+    /// The files of each table, as names and contents.
     before: Vec<(String, Vec<u8>)>,
     after: Vec<(String, Vec<u8>)>,
     alone: Vec<(String, Vec<u8>)>,
-    /// Whether a reader that guesses types from values would have guessed others.
+    /// Whether the new rows change the types that a guessing reader would choose.
     guessed_otherwise: bool,
 }
 
-/// Reads files as the command does.
+/// Reads files with the library functions of the command.
 fn sketch_of(plan: &Arc<Plan>, files: &[PathBuf], how: &Reading) -> Result<Sketch, String> {
     let header = if how.no_header { Header::Absent } else { Header::Expected };
     let key = plan.people().map(|people| people.column.clone());
@@ -92,7 +93,7 @@ fn moved(mechanism: Mechanism, a: &Sketch, b: &Sketch) -> BigUint {
     pairs.map(|(a, b)| BigUint::from((a - b).unsigned_abs()).pow(2)).sum()
 }
 
-/// Whether any sum differs; panics where one differs by more than is claimed.
+/// Returns whether any sum differs. Panics if the sums of a mechanism differ by more than its sensitivity.
 fn differs(what: &str, plan: &Plan, before: &Sketch, after: &Sketch) -> bool {
     let rows = plan.people().map_or(1, |people| people.rows);
     let mut differs = false;
@@ -105,7 +106,7 @@ fn differs(what: &str, plan: &Plan, before: &Sketch, after: &Sketch) -> bool {
     differs
 }
 
-/// Whether the rows of D + r that are not in D make a difference, in the sums or to a reader that guesses.
+/// Checks a case, and returns whether r changes the sums or the types that a guessing reader would choose.
 fn is_effective(plan: &Arc<Plan>, case: &Case, folder: &Folder, command: bool) -> bool {
     let read = |files: &[(String, Vec<u8>)], name: &str| {
         let paths = written(&folder.path(name), files);
@@ -121,15 +122,15 @@ fn is_effective(plan: &Arc<Plan>, case: &Case, folder: &Folder, command: bool) -
     let changed = match (&before, &after, &alone) {
         (Ok(before), Ok(after), Ok(alone)) => {
             let changed = differs(what, plan, before, after);
-            // A row that is invalid leaves no trace at all.
+            // An invalid row leaves no trace.
             assert!(changed || before.to_bytes() == after.to_bytes(), "{what}: a trace is left");
-            // Each row adds what it adds alone. The new ones are of no person who was there.
+            // Each row adds the same as in a table of its own. The new rows belong to a new person.
             let mut both = before.clone();
             both.merge_other_people(alone).unwrap();
             assert!(both.to_bytes() == after.to_bytes(), "{what}: rows depend on others");
             changed
         }
-        // Refused for its header or its types, whatever its rows.
+        // Refused for the header or the types.
         (Err(_), Err(_), Err(_)) => false,
         _ => {
             let outcomes = [before, after, alone].map(|found| found.err());
@@ -142,7 +143,7 @@ fn is_effective(plan: &Arc<Plan>, case: &Case, folder: &Folder, command: bool) -
     changed || case.guessed_otherwise
 }
 
-/// The command makes the same sketch, or refuses the same files.
+/// Checks that the command makes the same sketch, or refuses the same files.
 fn by_command(
     plan: &Plan,
     case: &Case,
@@ -207,7 +208,7 @@ fn one_row_moves_no_sum_beyond_its_sensitivity_and_decides_nothing() {
         by_kind[kind][1] += u64::from(counts);
     }
     println!("{effective} of {cases} cases are effective; of csv, Parquet, Arrow, npy {by_kind:?}");
-    // Else the test would say little.
+    // Otherwise the test would show little.
     assert!(3 * effective >= cases, "{effective} of {cases} cases are effective: {by_kind:?}");
 }
 
@@ -218,7 +219,7 @@ fn smokers() -> Folder {
     folder
 }
 
-/// The rows that count of a csv file.
+/// Returns the number of rows that count.
 fn rows_of(folder: &Folder, rows: &[&str]) -> u64 {
     folder.write("x.csv", format!("smoker,age\n{}", rows.concat()));
     let told = folder.json("sketch x.csv --plan p.nys -o s.nys --force");
@@ -228,8 +229,8 @@ fn rows_of(folder: &Folder, rows: &[&str]) -> u64 {
     sketch.rows()
 }
 
-/// A reader that decides by majority took `true` for a number here with one row less and not with one row more: of 20,072
-/// noisy rows, 15 were left.
+/// A reader that decides types by majority reads `true` as a number in the first table, and as text after one row more: a release
+/// then has about 15 rows instead of 20,100.
 #[test]
 fn truth_values_are_numbers_whatever_is_above_them() {
     let folder = smokers();
@@ -239,7 +240,7 @@ fn truth_values_are_numbers_whatever_is_above_them() {
     assert_eq!(rows, 20_100);
     assert_eq!(rows_of(&folder, &["unknown,60\n", &unknown, &rest]), rows);
     assert_eq!(rows_of(&folder, &["true,60\n", &unknown, &rest]), rows + 1);
-    // Ninety-nine or one hundred sevens above truth values.
+    // 99 and 100 sevens before truth values.
     let (sevens, truths) = ("7,50\n".repeat(99), "true,40\n".repeat(1000));
     assert_eq!(rows_of(&folder, &[&sevens, &truths]), 1099);
     assert_eq!(rows_of(&folder, &["7,50\n", &sevens, &truths]), 1100);
@@ -271,7 +272,7 @@ fn no_row_makes_a_file_unreadable() {
     assert_eq!(rows_of(&folder, &[]), 0);
 }
 
-/// What is refused is refused for its header, which is no row.
+/// A file is refused for its header only, which is not a row.
 #[test]
 fn only_the_header_is_refused() {
     let folder = smokers();
@@ -281,7 +282,7 @@ fn only_the_header_is_refused() {
         folder.write("x.csv", text);
         folder.fails(1, "sketch x.csv --plan p.nys -o s.nys", &["x.csv"]);
     }
-    // Columns that are called like numbers.
+    // Columns with names like numbers.
     folder.ok("plan --private --bounds 1=0..1,50=0..100 --landmarks 5 -o n.nys");
     folder.write("x.csv", "1,50\n1,50\n");
     assert_eq!(folder.json("sketch x.csv --plan n.nys -o s.nys")["rows"], 1);

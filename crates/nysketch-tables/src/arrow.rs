@@ -287,8 +287,8 @@ pub fn vectors(
     Ok(Ok(complete))
 }
 
-/// The first coordinates of the vectors of an array as numbers, one vector after the other. Where a vector has fewer they are
-/// infinite, where it is missing NaN.
+/// Returns the first coordinates of each vector of an array, one vector after another. They are infinite if a vector is
+/// shorter, and NaN if it is missing.
 pub(crate) fn first_coordinates(array: &ArrayRef, length: usize) -> Result<Vec<f64>, ArrowError> {
     let (values, starts) = values_of(array)?;
     let mut all = vec![0.0; values.len()];
@@ -305,7 +305,7 @@ pub(crate) fn first_coordinates(array: &ArrayRef, length: usize) -> Result<Vec<f
     Ok(found)
 }
 
-/// The values of all vectors of an array; where each row starts among them, and where the last one ends.
+/// Returns the values of all vectors of an array, where each row starts among them, and where the last row ends.
 fn values_of(array: &ArrayRef) -> Result<(ArrayRef, Vec<usize>), ArrowError> {
     let (values, starts): (&ArrayRef, Vec<usize>) = match array.data_type() {
         DataType::List(_) => {
@@ -476,7 +476,7 @@ pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
     texts_unless(array, |_, error| Err(error))
 }
 
-/// The same; `failed` decides on a value that has no text, such as a day out of range, by its number.
+/// Like [`texts`]. `failed` gets the number of each row whose value has no text, such as a day out of range, with the error.
 pub(crate) fn texts_unless(
     array: &ArrayRef,
     mut failed: impl FnMut(usize, ArrowError) -> Result<(), ArrowError>,

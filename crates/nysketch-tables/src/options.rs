@@ -76,8 +76,8 @@ pub enum Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Columns {
-    /// These, in this order, each read as the type that it is listed under, whatever its values look like: in a csv
-    /// file `true` and `false` are the numbers 1 and 0. Files that do not name their columns are matched by position.
+    /// Named columns, in this order. The list decides the type of each column, and values do not: in a csv file `true`
+    /// and `false` are the numbers 1 and 0. Files that do not name their columns are matched by position.
     Exactly {
         /// Columns of numbers.
         numbers: Vec<String>,
@@ -263,17 +263,17 @@ pub struct ReadOptions {
     pub skip_invalid: bool,
     /// Whether missing values are expected: then they are no error that comes before that of a later row.
     pub allow_missing: bool,
-    /// Whether each row is read by itself, so that no row can change how another row is read or whether the table is
-    /// read at all: for private plans. Needs [`Columns::Exactly`].
+    /// Whether each row is read by itself, for private plans: no row can change how another row is read, or whether
+    /// the table is read at all. Needs [`Columns::Exactly`].
     ///
-    /// * A row that cannot be read is invalid, and never an error: its numbers are infinite.
-    /// * In a csv file every line is one row, and every line break ends it, also within quotes. The first line names
-    ///   the columns, even if its names are numbers, unless [`header`](Self::header) is [`Header::Absent`]. Then the
-    ///   lines hold the columns in their order, or the columns are called `c0`, `c1`, …, and the format is that of
-    ///   the extension or of [`format`](Self::format): the first line is a row, and decides on no other.
-    /// * Times with and without a zone may be mixed in a csv file. In a column of lists, each list needs the
-    ///   coordinates that are read.
-    /// * Types that a file declares decide for all its rows, and a column of an unusable type is an error.
+    /// * A row that cannot be read is invalid and never an error: its numbers are infinite.
+    /// * In a csv file, a line is a row, and every line break ends it, also within quotes. The first line names the
+    ///   columns, even if the names look like numbers, unless [`header`](Self::header) is [`Header::Absent`]. Without a
+    ///   header, the columns are in the given order or are called `c0`, `c1`, …, and the extension or
+    ///   [`format`](Self::format) decides the format, because the first line is a row.
+    /// * A csv file may mix times with and without a zone. In a column of lists, each list needs the coordinates that
+    ///   are read.
+    /// * A declared type applies to all rows of a file. A column of an unusable type is an error.
     pub rowwise: bool,
     /// Which columns to read, and as what.
     pub columns: Columns,
@@ -330,14 +330,14 @@ impl ReadOptions {
         self
     }
 
-    /// With rows that are read one by one, whatever the others hold.
+    /// With rows that are read one by one.
     pub fn rowwise(mut self, rowwise: bool) -> Self {
         self.rowwise = rowwise;
         self
     }
 
-    /// For rows that a plan measures: its columns, each of the type that it has in the plan. Rows of a private plan are
-    /// read one by one.
+    /// For the rows that a plan measures: the plan decides which columns are read and their types. Rows of a private
+    /// plan are read one by one.
     ///
     /// ```
     /// use nysketch_core::{PlanParams, PrivateParams, RowSource, plan_for, rows::read_in_order};
@@ -362,12 +362,12 @@ impl ReadOptions {
         options.rowwise(private).skip_invalid(skip_invalid)
     }
 
-    /// Whether the first line of a csv file is one of its rows, which must not decide on anything but itself.
+    /// Whether the first line of a csv file is a row, which must not affect how the file is read.
     pub(crate) fn first_line_is_row(&self) -> bool {
         self.rowwise && self.header == Header::Absent
     }
 
-    /// For rows that a model is applied to: its columns, each of the type that it has in the model.
+    /// For the rows that a model is applied to: the model decides which columns are read and their types.
     pub fn for_recipe(self, recipe: &Recipe) -> Self {
         self.columns(Columns::of_recipe(recipe)).allow_missing(recipe.least_present.is_some())
     }

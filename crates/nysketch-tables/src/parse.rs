@@ -25,11 +25,11 @@ pub fn truth(field: &[u8]) -> Option<f64> {
     }
 }
 
-/// The number in a field of a column of numbers: NaN where it is missing, infinite where there is none.
+/// Reads a field of a column of numbers. The result is NaN if the field is missing, and infinite if it is not a number.
 ///
-/// Without the white space around it, a field is missing if it is empty, one of `NA`, `N/A`, `null`, `NULL`, `None` and `#N/A`,
-/// or `nan` in any case. `true` and `false` are 1 and 0, also as `True` and `TRUE`. Else it is a decimal number with or without
-/// a sign, a point and an exponent, of which the nearest double is taken.
+/// ASCII white space around the field is ignored. A field is missing if it is empty, `NA`, `N/A`, `null`, `NULL`, `None` or
+/// `#N/A`, or `nan` in any case. `true`, `True` and `TRUE` are 1; `false`, `False` and `FALSE` are 0. Any other number is decimal,
+/// with an optional sign, point and exponent, and is rounded to the nearest double.
 ///
 /// ```
 /// use nysketch_tables::read_number;

@@ -29,7 +29,7 @@ pub struct Names {
     pub lengths: HashMap<String, usize>,
     /// The file whose columns decided what is a number; `None` where the caller did.
     pub first: Option<Arc<str>>,
-    /// Whether no row may depend on others.
+    /// Whether rows are read one by one.
     pub rowwise: bool,
 }
 
@@ -269,8 +269,8 @@ impl Finder<'_> {
         Err(Error::in_file(self.file, how))
     }
 
-    /// Whether `true` and `false` are numbers in a column: where the caller says that it holds numbers, or where most of
-    /// its values are these.
+    /// Returns whether `true` and `false` are numbers in a column: if the caller decided its type, or if most of its
+    /// values are `true` or `false`.
     fn reads_truths(&self, column: &Column) -> bool {
         self.names.first.is_none() || column.kind == Kind::Truth
     }
@@ -282,7 +282,7 @@ impl Finder<'_> {
                 let truth = || parse::truth(text.as_bytes()).filter(|_| self.reads_truths(column));
                 return match parse::number(text.as_bytes()).or_else(truth) {
                     Some(x) => Ok(Value::Constant(x)),
-                    // A file of such a folder may hold one row alone.
+                    // The folder may hold a single row, which must not be an error.
                     None if self.names.rowwise => Ok(Value::Constant(f64::INFINITY)),
                     None => Err(self.folder(column, text, "number")),
                 };
@@ -368,7 +368,7 @@ impl Finder<'_> {
                 return self.differs(described, &there, "not vectors of one length");
             }
             Kind::Vector(n) => Some(n),
-            // How long others are is a matter of other rows.
+            // The lengths of other rows must not matter.
             _ if self.names.rowwise => None,
             _ => known,
         };

@@ -18,7 +18,7 @@ pub fn by_default(options: &ReadOptions) -> bool {
 /// Chooses the columns that the options ask for, from the types in the first file.
 pub fn chosen(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Chosen> {
     if options.rowwise && !matches!(options.columns, Columns::Exactly { .. }) {
-        let how = "rows are read one by one only where it is known what each column holds";
+        let how = "`rowwise` needs `columns` with exact names and types";
         return Err(Error::Usage(how.into()));
     }
     let chosen = match &options.columns {

@@ -307,7 +307,7 @@ fn open_for_plan(
 ) -> Result<Option<Dataset>> {
     let mut input = input.clone();
     let stdin = |p: &PathBuf| p == Path::new("-");
-    // Under a private plan a file without a header may be empty, which depends on its rows.
+    // Under a private plan a file without a header may be empty: an error would depend on its rows.
     if args.allow_empty && !(plan.private.is_some() && input.no_header) {
         let not_empty =
             |p: &PathBuf| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0);

@@ -2,7 +2,7 @@
 
 use nysketch_core::rows::sample::mix;
 
-/// A source of random numbers that a seed decides.
+/// A random number generator with a seed.
 pub struct Rng(u64);
 
 impl Rng {
@@ -20,7 +20,7 @@ impl Rng {
         (self.next() % n as u64) as usize
     }
 
-    /// Whether something happens that happens once in `n` times.
+    /// Returns `true` once in `n` times on average.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -34,14 +34,14 @@ impl Rng {
         all[self.below(all.len())].clone()
     }
 
-    /// The same things in another order.
+    /// Puts a slice into a random order.
     pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for i in (1..all.len()).rev() {
             all.swap(i, self.below(i + 1));
         }
     }
 
-    /// A number of rows: few, some, or about as many as a reader may look at before it decides on a type.
+    /// A number of rows: few, some, or about the number that a guessing reader looks at.
     pub fn rows(&mut self) -> usize {
         match self.below(4) {
             0 => self.below(4),

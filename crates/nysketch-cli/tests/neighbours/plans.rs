@@ -1,19 +1,19 @@
-//! Random private plans, also such as nobody would make but anybody may send.
+//! Random private plans, including plans that a hostile party could send.
 
 use super::draw::Rng;
 use nysketch::{Collect, Kernel, People, Plan, PlanParams, PrivateParams, Scale, plan_for};
 use std::panic::catch_unwind;
 
-/// Names of columns, some of which look like values.
+/// Names of columns. Some look like values.
 const NAMES: [&str; 14] = [
     "age", "smoker", "c0", "c1", "c2", "true", "1", "NaN", "a b", "x,y", "é", "q\"t", "v[0]",
     "v[1]",
 ];
 
-/// The column that says whose row it is.
+/// The column of persons.
 pub const WHO: &str = "who";
 
-/// A plan that keeps the rules of plans.
+/// Returns a valid plan.
 pub fn random(rng: &mut Rng) -> Plan {
     loop {
         let made = made(rng);
@@ -31,8 +31,10 @@ fn made(rng: &mut Rng) -> Option<Plan> {
     let mut names = NAMES.to_vec();
     rng.shuffle(&mut names);
     names.truncate(1 + rng.below(3));
-    if rng.once_in(5) {
-        names = ["c0", "c1", "c2"][..names.len()].to_vec();
+    match rng.below(8) {
+        0 => names = ["c0", "c1", "c2"][..names.len()].to_vec(),
+        1 => names = vec!["v[1]", "v[0]", "age"],
+        _ => {}
     }
     let bounds = names.iter().map(|name| {
         let (low, high) = rng.pick(&[
@@ -82,7 +84,7 @@ fn made(rng: &mut Rng) -> Option<Plan> {
     Some(plan_for(&anywhere, params.private(private)).ok()?.0)
 }
 
-/// The plan with other bounds and another radius than any program would choose; `None` where it breaks a rule.
+/// Returns the plan with extreme bounds or radius, or `None` if that breaks a rule of plans.
 fn twisted(rng: &mut Rng, mut plan: Plan) -> Option<Plan> {
     let private = plan.private.as_mut()?;
     for j in 0..private.low.len() {
@@ -98,7 +100,7 @@ fn twisted(rng: &mut Rng, mut plan: Plan) -> Option<Plan> {
     if private.radius > 0 && rng.once_in(2) {
         private.radius = rng.pick(&[1, 2, 1 << 20, 1 << 38]);
     }
-    // A plan that overflows where it is checked is refused, too.
+    // A plan whose check overflows is refused, too.
     let read = || Plan::from_bytes(&plan.to_bytes()).ok();
     catch_unwind(std::panic::AssertUnwindSafe(read)).ok()?
 }

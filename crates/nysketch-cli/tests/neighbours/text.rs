@@ -1,4 +1,4 @@
-//! Tables as csv files, of lines that nobody would write but anybody may send.
+//! Tables as csv files, with lines that a hostile party could send.
 
 use super::draw::Rng;
 use super::plans::WHO;
@@ -7,7 +7,7 @@ use nysketch::Plan;
 use nysketch_tables::Format;
 use std::io::Write;
 
-/// Fields that readers may take for something.
+/// Fields with more than one possible meaning.
 const FIELDS: [&[u8]; 58] = [
     b"true",
     b"True",
@@ -69,7 +69,7 @@ const FIELDS: [&[u8]; 58] = [
     b"\xd9\xa1",
 ];
 
-/// Lines that readers may take for something else than a row.
+/// Lines that may not look like rows.
 const LINES: [&[u8]; 16] = [
     b"",
     b" ",
@@ -89,19 +89,19 @@ const LINES: [&[u8]; 16] = [
     b"#comment",
 ];
 
-/// What most fields of a column are.
+/// The kind of most fields of a column.
 #[derive(Debug, Clone, Copy)]
 enum Style {
     Numbers,
     Truths,
     Dates,
-    /// As many truth values as texts, or as numbers.
+    /// Half truth values, and half texts or numbers.
     HalfText,
     HalfNumbers,
     Anything,
 }
 
-/// A column of the file, with the bounds of its plan where it has some.
+/// A column of the file, with its bounds if the plan reads it.
 struct Column {
     name: String,
     bounds: Option<(f64, f64)>,
@@ -178,7 +178,7 @@ fn style(rng: &mut Rng) -> Style {
     rng.pick(&[Numbers, Numbers, Numbers, Truths, Dates, HalfText, HalfNumbers, Anything])
 }
 
-/// A line of good fields, most of them of the style of their column.
+/// A line whose fields mostly follow the style of their column.
 fn line(rng: &mut Rng, columns: &[Column], delimiter: u8, i: usize, person: &str) -> Vec<u8> {
     let quoted = rng.once_in(6);
     let all_good = rng.once_in(2) || person == "new";
@@ -220,7 +220,7 @@ fn styled(rng: &mut Rng, style: Style, bounds: (f64, f64), i: usize) -> Vec<u8> 
     }
 }
 
-/// A line that somebody has sent to do harm.
+/// A hostile line.
 fn hostile(rng: &mut Rng, columns: &[Column], delimiter: u8, i: usize, person: &str) -> Vec<u8> {
     let mut fields: Vec<Vec<u8>> = Vec::new();
     for column in columns {
@@ -232,11 +232,11 @@ fn hostile(rng: &mut Rng, columns: &[Column], delimiter: u8, i: usize, person: &
             _ => good(rng, column.bounds.unwrap_or((0.0, 1.0))),
         });
     }
-    // Whose row it is stays.
+    // The person of a new row stays.
     let free = |j: &usize| columns[*j].name != WHO || person != "new";
     let free: Vec<usize> = (0..columns.len()).filter(free).collect();
     match rng.below(8) {
-        // Of a person, but not one of those that are there.
+        // Lines without a new person must not count.
         0 if person != "new" || columns.iter().all(|c| c.name != WHO) => {
             return rng.pick(&LINES).to_vec();
         }
@@ -275,7 +275,7 @@ fn header(rng: &mut Rng, columns: &[Column], delimiter: u8) -> Vec<u8> {
 /// How lines become files.
 struct LineStyle {
     end: &'static [u8],
-    /// Whether the last line has an end, too.
+    /// Whether the last line ends with a line break.
     last: bool,
     /// Whether there is a byte order mark.
     mark: bool,
@@ -288,7 +288,7 @@ impl LineStyle {
         let mut all: Vec<&[u8]> = header.into_iter().collect();
         all.extend(lines.iter().map(|line| &line[..]));
         text.extend(all.join(self.end));
-        // What has only a header has its end, so that a row can be added.
+        // A header alone needs its line break.
         if self.last || lines.is_empty() {
             text.extend_from_slice(if all.is_empty() { b"" } else { self.end });
         }
@@ -306,7 +306,7 @@ impl LineStyle {
     }
 }
 
-/// What a reader that looks at the first values would take a column for.
+/// Returns the type that a reader would guess from the first values of a column.
 fn old_guess(lines: &[Vec<u8>], delimiter: u8, column: usize) -> &'static str {
     let (mut numbers, mut truths, mut dates, mut values) = (0, 0, 0, 0);
     for line in lines {

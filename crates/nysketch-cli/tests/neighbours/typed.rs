@@ -1,4 +1,4 @@
-//! Tables as Parquet, Arrow and npy files: the type of a column holds for all its rows, of which each may hold any value of it.
+//! Tables as Parquet, Arrow and npy files. A column has one type, and each row may have any value of that type.
 
 use super::draw::Rng;
 use super::plans::WHO;
@@ -23,18 +23,18 @@ enum Type {
     Bool,
     Decimal,
     Dictionary,
-    /// Two coordinates of vectors that may be of any length, and of vectors of two.
+    /// Vectors of any length, and vectors of two coordinates.
     List,
     Pair,
-    /// Whose row it is.
+    /// Types of the column of persons.
     Text,
     Number,
     Day,
-    /// Of no use as a number.
+    /// A type that cannot be read as numbers.
     Time,
 }
 
-/// A value of a column, as far as its type has it.
+/// A value, before it is converted to the type of its column.
 #[derive(Debug, Clone)]
 enum Cell {
     Missing,
@@ -90,14 +90,14 @@ fn columns_of(rng: &mut Rng, plan: &Plan) -> Vec<Column> {
     columns
 }
 
-/// A random value; of a person that is new, or of one of a few.
+/// Returns a random value. A new row belongs to a new person.
 fn value(rng: &mut Rng, column: &Column, new: bool) -> Cell {
     if column.name == WHO {
         let id = if new { 100 } else { rng.below(9) as i64 };
         return match column.kind {
             _ if rng.once_in(20) => Cell::Missing,
             Type::Text => Cell::Text(format!("p{id}")),
-            // A day that no calendar has.
+            // A day out of range.
             Type::Day if rng.once_in(10) => Cell::Whole(i64::from(i32::MAX)),
             _ => Cell::Whole(id),
         };
@@ -119,7 +119,7 @@ fn value(rng: &mut Rng, column: &Column, new: bool) -> Cell {
     }
 }
 
-/// The values of a column as its type has them.
+/// Converts the values of a column to its type.
 fn array(kind: Type, cells: &[Cell]) -> ArrayRef {
     let number = |cell: &Cell| match cell {
         Cell::Number(x) => Some(*x),
@@ -197,7 +197,7 @@ fn array(kind: Type, cells: &[Cell]) -> ArrayRef {
     }
 }
 
-/// Two tables, as rows of cells.
+/// The tables of a case, as rows of cells.
 struct Tables {
     columns: Vec<Column>,
     before: Vec<Vec<Cell>>,
@@ -226,7 +226,7 @@ fn batch(columns: &[Column], rows: &[Vec<Cell>]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.iter().enumerate().map(column)).unwrap()
 }
 
-/// A case of both tables, each of them in one file.
+/// Returns a case with one file for each table.
 fn case(
     rng: &mut Rng,
     plan: &Plan,
@@ -266,7 +266,7 @@ pub fn arrow(rng: &mut Rng, plan: &Plan, what: String) -> Case {
         let parts = (0..batch.num_rows()).step_by(rows);
         let parts = parts.map(|at| batch.slice(at, rows.min(batch.num_rows() - at)));
         let mut out = Vec::new();
-        // Dictionaries of a file must not change from batch to batch.
+        // A dictionary must not change from batch to batch.
         if stream && batch.columns().iter().all(|c| c.as_any_dictionary_opt().is_none()) {
             let mut writer = StreamWriter::try_new(&mut out, &schema).unwrap();
             parts.for_each(|part| writer.write(&part).unwrap());
@@ -280,7 +280,7 @@ pub fn arrow(rng: &mut Rng, plan: &Plan, what: String) -> Case {
     })
 }
 
-/// An array of the plan's columns in their order.
+/// Returns a case of arrays with the plan's columns in their order.
 pub fn npy(rng: &mut Rng, plan: &Plan, what: String) -> Case {
     let private = plan.private.as_ref().unwrap();
     let d = private.low.len();

@@ -371,7 +371,7 @@ impl Accumulator {
         self.count_skipped(1);
     }
 
-    /// Counts rows that are left out among the sums. Under a private plan they leave no trace there.
+    /// Counts skipped rows in the sums, unless the plan is private: then they leave no trace.
     fn count_skipped(&mut self, rows: u64) {
         if self.plan.private.is_none() {
             self.sums()[Sum::Skipped][0] += i128::from(rows);

@@ -64,7 +64,7 @@ pub fn batch(
             weights
         }
     };
-    // Rows that a value without a text makes invalid, where that is no error.
+    // Rows with a value that has no text. They are invalid where rows are read one by one.
     let mut textless = Vec::new();
     let mut texts = |column| {
         let failed = |row, error| {
@@ -111,7 +111,7 @@ pub fn batch(
     Ok(Batch::new(block, kept))
 }
 
-/// Returns the coordinates of vectors that all have the same length.
+/// Returns the coordinates of vectors, which must all have the same length.
 fn all_coordinates(
     file: &str,
     first_row: u64,

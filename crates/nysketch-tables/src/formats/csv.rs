@@ -38,7 +38,7 @@ pub struct Dialect {
     pub lenient: bool,
     /// Whether a missing value is no error.
     pub allow_missing: bool,
-    /// Whether the options say what each column is read as, so that no value has to be looked at for it.
+    /// Whether the options decide the type of each column, so that values need not.
     typed: bool,
 }
 
@@ -457,7 +457,7 @@ fn read_header(
     Ok((names, true))
 }
 
-/// The names in a header; columns without one get one that no other has.
+/// Returns the names in a header. A column without a name gets a name that no other column has.
 pub fn column_names<'a>(file: &str, fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for (j, field) in fields.enumerate() {

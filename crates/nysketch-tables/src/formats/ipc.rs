@@ -38,7 +38,7 @@ impl std::fmt::Debug for Ipc {
 }
 
 impl Ipc {
-    /// Opens a file and, unless rows must not depend on others, finds the lengths of the first lists.
+    /// Opens a file and, unless `rowwise`, finds the lengths of the first lists.
     pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let (arrow, _) = batches(&name, file.open()?, None)?;

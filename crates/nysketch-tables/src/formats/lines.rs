@@ -1,7 +1,7 @@
-//! Lines of text as rows: each is split by itself, so that no line can change how another one is read.
+//! Lines of text as rows. Each line is split by itself, so that no line can change how another line is read.
 //!
-//! A line ends at `\n`, `\r\n` or `\r`, wherever it stands. A line without any byte is no row. A quote opens a field only at
-//! its start, two quotes within the field are one, and the field ends on the same line.
+//! `\n`, `\r\n` and `\r` end a line, also within quotes. An empty line is not a row. A quote opens a field only at the start of
+//! the field, two quotes within it are one, and the field ends on the same line.
 
 use memchr::{memchr, memchr2, memchr2_iter};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ const READ_SIZE: usize = 1 << 16;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lines {
     pub bytes: Vec<u8>,
-    /// How many of them are rows.
+    /// The number of rows.
     pub rows: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Cutter<R> {
     source: R,
     buffer: Vec<u8>,
     at_end: bool,
-    /// Whether the buffer starts within a line that is too long, whose bytes are dropped.
+    /// Whether the buffer starts within a line that is too long. Its bytes are dropped.
     too_long: bool,
 }
 
@@ -52,7 +52,7 @@ impl<R: Read> Cutter<R> {
         Cutter { source, buffer: Vec::new(), at_end: false, too_long: false }
     }
 
-    /// Takes the first line that is not empty; `None` where there is none.
+    /// Takes the first row, or returns `None` if there is none.
     pub fn first(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let blank = self.buffer.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
@@ -69,7 +69,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Whole lines of about `size` bytes, of which at least one is a row, or `None` at the end.
+    /// Returns whole lines of about `size` bytes with at least one row, or `None` at the end.
     pub fn next(&mut self, size: usize) -> io::Result<Option<Lines>> {
         loop {
             while !self.at_end && self.buffer.len() < size {
@@ -89,12 +89,12 @@ impl<R: Read> Cutter<R> {
             if self.at_end {
                 return Ok(None);
             }
-            // More at a time for a long line, which is looked at from its start again.
+            // A long line is scanned again from its start, so read more at a time.
             self.fill(self.buffer.len().max(READ_SIZE))?;
         }
     }
 
-    /// Reads more bytes. Of a line that is longer than any row may be, only a quote is left, which makes it invalid.
+    /// Reads more bytes. An open quote replaces a line that is too long, so that the row is invalid.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         let start = self.buffer.len();
         let read = (&mut self.source).take(wanted as u64).read_to_end(&mut self.buffer)?;
@@ -125,22 +125,22 @@ impl Fields {
         self.ends.clear();
     }
 
-    /// How many there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// One of them; empty where there is none.
+    /// Returns a field, which is empty if the line has too few.
     pub fn get(&self, i: usize) -> &[u8] {
         let Some(end) = self.ends.get(i) else { return b"" };
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.text[start..*end]
     }
 
-    /// Splits a line, up to `most` fields and one more. `false` where a quote is not closed, or the line is too long.
+    /// Splits a line into at most `most + 1` fields. Returns `false` if a quote is not closed or the line is too long.
     ///
-    /// A field with text after its closing quote, such as `"1"5`, is kept as it is written, so that it is not the number
-    /// 15. A byte order mark before the line does not count.
+    /// A field with text after its closing quote, such as `"1"5`, keeps its quotes and is not the number 15. A byte
+    /// order mark at the start of the line is ignored.
     pub fn split(&mut self, line: &[u8], delimiter: u8, most: usize) -> bool {
         self.clear();
         if line.len() > MOST_BYTES {
@@ -168,8 +168,7 @@ impl Fields {
         true
     }
 
-    /// Adds the text of a field that starts with a quote, and returns how many bytes it takes; `None` where the quote is
-    /// not closed.
+    /// Adds a field that starts with a quote, and returns its length in bytes, or `None` if the quote is not closed.
     fn push_quoted(&mut self, field: &[u8], delimiter: u8) -> Option<usize> {
         let start = self.text.len();
         let mut at = 1;
@@ -229,7 +228,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// However the bytes come, the lines are those of the whole.
+        /// The lines do not depend on how the bytes arrive.
         #[test]
         fn chunks_hold_the_lines_of_the_whole(text in text(), size in 1usize..40, read in 1usize..9) {
             let mut cutter = Cutter::new(Slowly(&text, read));
@@ -250,11 +249,11 @@ mod tests {
             prop_assert_eq!(&rest[..], lines.get(1..).unwrap_or(&[]));
         }
 
-        /// A line has the fields that the csv crate finds, where its quotes are closed.
+        /// The csv crate finds the same fields in a line whose quotes are closed.
         #[test]
         fn fields_are_those_of_csv(text in text()) {
             for line in rows_of(&text) {
-                // An open quote takes what comes after the line for its own.
+                // To the csv crate, an open quote swallows the next line.
                 let records = |line: &[u8]| -> Vec<Vec<Vec<u8>>> {
                     let more = [line, b"\n7"].concat();
                     let mut reader = ReaderBuilder::new();
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!(texts(b"\xef\xbb\xbf1,2"), found(&["1", "2"]));
         assert_eq!(texts(b"1,\"2"), None);
         assert_eq!(texts(b"\"1\"\""), None);
-        // No more than is asked for.
+        // Splitting stops at the limit.
         let mut fields = Fields::default();
         assert!(fields.split(&b",".repeat(1000), b',', 2) && fields.len() == 3);
     }

@@ -39,7 +39,7 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    /// Reads the footer and, unless rows must not depend on others, the lengths of the first lists.
+    /// Reads the footer and, unless `rowwise`, the lengths of the first lists.
     pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let chunks = Chunks::open(&file)?;
         let (name, bytes) = (&file.name, chunks.length);

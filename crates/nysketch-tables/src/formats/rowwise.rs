@@ -1,5 +1,5 @@
-//! CSV files under a private plan: a line is a row, read by itself, and never an error. What a file is, and which columns it
-//! has, follows from its name, the options and its header, never from a row.
+//! CSV files under a private plan. A line is a row, is read by itself, and is never an error. The format and the columns of
+//! a file follow from its name, the options and its header, and never from a row.
 
 use super::csv::{Dialect, Source, column_names, decompressed};
 use super::lines::{Cutter, Fields, Lines};
@@ -24,10 +24,10 @@ const PART_BYTES: usize = 1 << 19;
 /// Columns of a file, at most.
 const MOST_COLUMNS: usize = 1 << 20;
 
-/// Which fields a line must have.
+/// The number of fields of a line.
 #[derive(Debug, Clone, Copy)]
 struct Width {
-    /// How many are read.
+    /// Fields that every valid line has.
     fields: usize,
     /// Whether a line may have more.
     more: bool,
@@ -93,8 +93,8 @@ impl Rowwise {
     }
 }
 
-/// The text of a file. Without a header its first bytes are those of a row, so that only the name of the file decides
-/// whether it is compressed.
+/// Returns the decompressed text. Without a header the first bytes belong to a row, so the name of the file decides whether it
+/// is compressed.
 fn source_of(
     bytes: impl Read + Send + 'static,
     name: &str,
@@ -108,7 +108,7 @@ fn source_of(
     decompressed(bytes).map_err(|e: io::Error| Error::read(name, e))
 }
 
-/// The columns that the header names, or those that the options read where there is no header.
+/// Returns the columns that the header names or, without a header, the columns that the options ask for.
 fn columns_of(
     lines: &mut Cutter<Source>,
     name: &Arc<str>,
@@ -147,8 +147,8 @@ fn columns_of(
     Ok((width, schema))
 }
 
-/// The fields of a line of a file without a header: up to the last of the columns where all are called `c0`, `c1`, …, and
-/// else the columns of numbers in their order.
+/// Returns the fields of a line without a header. If all columns are called `c0`, `c1`, …, a line may have more fields than are
+/// read. Otherwise its fields are the columns of numbers in their order.
 fn width_of(options: &ReadOptions) -> Width {
     let Columns::Exactly { numbers, categories, .. } = &options.columns else {
         return Width { fields: 0, more: true };
@@ -162,7 +162,7 @@ fn width_of(options: &ReadOptions) -> Width {
     }
 }
 
-/// The number of a column that is called as columns without names are.
+/// Returns the number of a column with a default name, such as 3 for `c3`.
 fn number_of(name: &str) -> Option<usize> {
     let number: usize = name.strip_prefix('c')?.parse().ok()?;
     (number < MOST_COLUMNS && default_names(number + 1).last().is_some_and(|n| n == name))
@@ -212,7 +212,7 @@ impl Raw for Rows {
             let number = |cell: &Cell<'_>| -> Result<f64, Infallible> {
                 Ok(if readable { number_in(&record, cell) } else { f64::INFINITY })
             };
-            // Looked at above.
+            // Checked above.
             let text = |column, _: &str| Ok(str::from_utf8(record.get(column)).unwrap_or_default());
             let Ok(()) = all.add(number, text);
         }
@@ -220,7 +220,7 @@ impl Raw for Rows {
     }
 }
 
-/// The columns of a file whose text is read.
+/// Returns the columns whose text is read.
 fn text_columns(columns: &Places) -> impl Iterator<Item = usize> {
     let texts = columns.categories.iter().chain(&columns.key).chain(&columns.kept);
     texts.filter_map(|text| match text {
@@ -229,12 +229,12 @@ fn text_columns(columns: &Places) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The number in a cell; infinite, which makes its row invalid, where there is none.
+/// Returns the number in a cell. It is infinite, so that the row is invalid, if the field cannot be read.
 fn number_in(record: &Fields, cell: &Cell<'_>) -> f64 {
     match cell {
         Cell::Constant(x) => *x,
         Cell::Number { column, .. } => parse::read_number(record.get(*column)),
-        // Whether other times have a zone is a matter of other rows.
+        // The zones of other rows must not matter.
         Cell::Time { column, .. } => {
             parse::time(record.get(*column)).map_or(f64::INFINITY, |time| time.seconds)
         }

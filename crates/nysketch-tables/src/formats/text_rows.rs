@@ -1,4 +1,4 @@
-//! Rows of text fields on their way to a batch: what the readers of csv files have in common.
+//! Collects rows of text fields into a batch, for both readers of csv files.
 
 use crate::batch::Batch;
 use crate::places::{Places, SharedZone, Text, Value};
@@ -9,14 +9,14 @@ use nysketch_core::rows::MISSING;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A number of every record.
+/// How a number of each record is read.
 pub enum Cell<'a> {
     Number { column: usize, name: &'a str, truths: bool },
     Time { column: usize, name: &'a str, zone: &'a SharedZone },
     Constant(f64),
 }
 
-/// The numbers of a record, in the order of the columns of numbers.
+/// Returns the cells of a record in the order of the columns of numbers.
 fn cells(columns: &Places) -> Vec<Cell<'_>> {
     let mut cells = Vec::with_capacity(columns.values.len());
     for (j, value) in columns.values.iter().enumerate() {
@@ -37,7 +37,7 @@ fn number<'a>(value: &Value, name: &'a str, truths: bool) -> Cell<'a> {
     }
 }
 
-/// Rows so far.
+/// The rows read so far.
 pub struct TextRows<'a> {
     columns: &'a Places,
     cells: Vec<Cell<'a>>,
@@ -49,7 +49,7 @@ pub struct TextRows<'a> {
 }
 
 impl<'a> TextRows<'a> {
-    /// None yet, with room for so many.
+    /// Starts without rows and reserves memory for some.
     pub fn new(columns: &'a Places, rows: usize) -> Self {
         let d = columns.values.len();
         let mut block = Block { columns: d, ..Block::default() };
@@ -66,7 +66,7 @@ impl<'a> TextRows<'a> {
         }
     }
 
-    /// Adds a record. `number` reads a cell that is no constant, `text` the column of a number and a name.
+    /// Adds a record. `number` reads a cell, and `text` reads a column by its number and name.
     pub fn add<'f, E>(
         &mut self,
         number: impl Fn(&Cell<'_>) -> Result<f64, E>,
@@ -106,7 +106,7 @@ impl<'a> TextRows<'a> {
         Ok(())
     }
 
-    /// A key, in one place of memory for all rows that have it.
+    /// Returns a key, whose memory all rows with the same text share.
     fn shared(&mut self, text: &str) -> Option<Arc<str>> {
         if text.is_empty() {
             return None;
@@ -119,7 +119,7 @@ impl<'a> TextRows<'a> {
         Some(key)
     }
 
-    /// The batch of these rows.
+    /// Returns the batch of these rows.
     pub fn finish(self, rows: usize) -> Batch {
         let TextRows { columns, mut block, categories, kept, .. } = self;
         let wide = categories.len();
