@@ -33,6 +33,8 @@ pub enum Kind {
     Vector(usize),
     /// Numbers in every row; how many is not known.
     List,
+    /// Numbers in every row, stored as a list view, which is not read.
+    View,
     /// Something else, which may have a text.
     Other { text: bool },
 }

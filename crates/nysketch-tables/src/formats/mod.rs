@@ -3,6 +3,9 @@
 mod arrays;
 mod budget;
 mod csv;
+mod gzip;
+mod inflate;
+mod int96;
 mod ipc;
 mod npy;
 mod npy_header;
