@@ -6,6 +6,7 @@ use nysketch::columns::{ColumnSummary, LevelShare, Use};
 use nysketch::recipe::words;
 use nysketch::{Plan, Sketch};
 use nysketch_tables::{Dataset, Role};
+use std::collections::{HashMap, HashSet};
 
 /// Levels of a category that are listed.
 const LEVELS: usize = 4;
@@ -14,8 +15,10 @@ const LONGEST: usize = 32;
 
 /// What was found of the columns, in the order of the table, with their types and those that were not read.
 pub fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary> {
+    let by_name: HashMap<&str, &ColumnSummary> =
+        found.iter().rev().map(|c| (c.column.as_str(), c)).collect();
     let typed = |role: &nysketch_tables::ColumnRole| {
-        let known = found.iter().find(|c| c.column == role.name).cloned();
+        let known = by_name.get(role.name.as_str()).map(|c| (*c).clone());
         let why = match &role.role {
             Role::LeftOut(why) => why,
             _ => "not measured",
@@ -25,7 +28,8 @@ pub fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary
         column
     };
     let mut columns: Vec<ColumnSummary> = table.roles().iter().map(typed).collect();
-    let others = found.iter().filter(|c| table.roles().iter().all(|role| role.name != c.column));
+    let of_table: HashSet<&str> = table.roles().iter().map(|role| role.name.as_str()).collect();
+    let others = found.iter().filter(|c| !of_table.contains(c.column.as_str()));
     columns.extend(others.cloned());
     columns
 }

@@ -38,6 +38,9 @@ pub struct Densities {
     pub witnesses: u64,
 }
 
+/// Magnitude of a log density, at most: differences are finite.
+const LARGEST: f64 = 1e200;
+
 impl Densities {
     /// Of points with these weights.
     pub(crate) fn new(log_density: &[f64], weights: &[f64]) -> Option<Self> {
@@ -103,14 +106,14 @@ impl Densities {
     /// Whether the numbers make sense.
     pub(crate) fn is_valid(&self) -> bool {
         let rising =
-            |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
+            |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.abs() <= LARGEST);
         self.share.len() == self.log_density.len()
             && self.share.len() > 1
             && self.share.iter().all(|s| *s > 0.0 && *s < 1.0)
             && self.share.windows(2).all(|w| w[0] < w[1])
             && rising(&self.log_density)
             && (self.error.is_empty() || self.error.len() == self.share.len())
-            && self.error.iter().all(|e| e.is_finite() && *e >= 0.0)
+            && self.error.iter().all(|e| (0.0..=LARGEST).contains(e))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the rows of a model look like: all of them, and those of each cluster.
 
+use crate::frame::MAX_CENTRE;
 use serde::{Deserialize, Serialize};
 
 /// Means and standard deviations of the columns, in the table's units; saved with a model.
@@ -57,7 +58,7 @@ impl Profile {
         let lengths = self.mean.len() == d && self.deviation.len() == d;
         let spreads = self.spread.is_empty() || self.spread.len() == k;
         let deviations = std::iter::once(&self.deviation).chain(&self.spread);
-        let finite = |x: &f64| x.is_finite();
+        let finite = |x: &f64| x.abs() <= MAX_CENTRE;
         lengths
             && shares
             && spreads

@@ -34,7 +34,7 @@ const RACE: usize = 10;
 const TOLERANCE: f64 = 1e-5;
 
 /// How hard k centres are looked for. Runs of many centres differ little, and each of them costs more.
-fn effort(k: usize, threads: usize) -> Effort {
+pub(super) fn effort(k: usize, threads: usize) -> Effort {
     let restarts = (RUNS * 50 / k.max(1)).clamp(1, RUNS);
     let (exchanges, tolerance) = (EXCHANGES, TOLERANCE);
     Effort { restarts, iterations: ITERATIONS, exchanges, tolerance, threads }

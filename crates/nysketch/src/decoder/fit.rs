@@ -83,6 +83,7 @@ impl Context<'_> {
         smaller: &[Atom],
     ) -> Result<Model> {
         self.check(params)?;
+        self.check_cost(params)?;
         let start = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
         let (kind, note) = self.covariance(params);
@@ -224,7 +225,7 @@ impl Context<'_> {
     }
 
     /// Which decoder really runs.
-    fn chosen(&self, params: &FitParams) -> Decoder {
+    pub(super) fn chosen(&self, params: &FitParams) -> Decoder {
         let plan = self.plan();
         // A known covariance or a bandwidth is for kernel sums.
         let cells =

@@ -2,11 +2,13 @@
 
 use super::params::{CATEGORY_WEIGHT, DatePart, PlanParams};
 use super::remarks;
-use crate::columns::{ColumnSummary, LevelShare, Use};
+use crate::columns::{ColumnSummary, LevelShare, Lines, Use};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::recipe::words::percent;
-use crate::recipe::{Category, MAX_LEVELS, Number, OTHER_LEVEL, Recipe, Step, vector_of};
+use crate::recipe::{
+    Category, MAX_CATEGORIES, MAX_LEVELS, Number, OTHER_LEVEL, Recipe, Step, vector_of,
+};
 use crate::rows::{Lost, MISSING, RowSource};
 use crate::survey::{Column, Levels, Survey};
 use std::sync::Arc;
@@ -128,14 +130,14 @@ pub struct Settled {
 #[derive(Default)]
 struct Said {
     notes: Vec<String>,
-    table: Vec<ColumnSummary>,
+    table: Lines,
 }
 
 impl Said {
     /// What was found of a column of numbers.
     fn number(&mut self, number: &Number, found: &Column) {
-        let at = ColumnSummary::place(&mut self.table, number);
-        let column = &mut self.table[at];
+        let at = self.table.place(number);
+        let column = &mut self.table.columns[at];
         let missing = 1.0 - found.present;
         column.missing = Some(column.missing.unwrap_or(0.0).max(missing));
         if found.present > 0.0 && matches!(number.step, Step::AsIs | Step::Log | Step::Time) {
@@ -147,11 +149,12 @@ impl Said {
 
     /// A column of numbers is not measured, for this reason.
     fn left_out(&mut self, number: &Number, why: &str) {
-        let at = ColumnSummary::place(&mut self.table, number);
+        let at = self.table.place(number);
+        let column = &mut self.table.columns[at];
         // Other coordinates of a vector may be.
-        if self.table[at].role != Use::Vector {
-            self.table[at].role = Use::LeftOut;
-            self.table[at].left_out = Some(why.to_string());
+        if column.role != Use::Vector {
+            column.role = Use::LeftOut;
+            column.left_out = Some(why.to_string());
         }
     }
 }
@@ -175,7 +178,7 @@ pub fn settle(
             let why =
                 "categories need landmarks that are chosen from the rows and the Gaussian kernel";
             said.notes.push(format!("column '{}' is left out: {why}", category.name));
-            said.table.push(ColumnSummary::unused(&category.name, why));
+            said.table.columns.push(ColumnSummary::unused(&category.name, why));
             continue;
         }
         if let Some(levels) =
@@ -184,6 +187,10 @@ pub fn settle(
             categories.push(Category { levels, ..category.clone() });
             kept.push(c);
         }
+    }
+    if categories.len() > MAX_CATEGORIES {
+        let expected = format!("at most {MAX_CATEGORIES} categories");
+        return Err(Error::parameter("`categorical`", expected, categories.len()));
     }
     let all: usize = categories.iter().map(Category::len).sum();
     if all > MOST_LEVELS {
@@ -226,7 +233,7 @@ pub fn settle(
     };
     let found = restricted(found, &numbers, &kept, &recipe);
     let columns = numbers.iter().map(|j| columns[*j].clone()).collect();
-    Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table })
+    Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table.columns })
 }
 
 /// Why a column is left out that is missing everywhere.
@@ -292,7 +299,7 @@ fn chosen_numbers(
     }
     // A table of ids alone is measured as it is.
     if chosen.is_empty() && recipe.categories.is_empty() {
-        for column in said.table.iter_mut().filter(|c| c.missing < Some(1.0)) {
+        for column in said.table.columns.iter_mut().filter(|c| c.missing < Some(1.0)) {
             (column.role, column.left_out) = (Use::Number, None);
         }
         said.notes.retain(|note| !note.ends_with("keeps it"));
@@ -330,7 +337,7 @@ fn chosen_levels(
         said.notes.push(format!("column '{name}' is left out: {why}"));
         let missing = levels.missing as f64 / found.rows.max(1) as f64;
         let unused = ColumnSummary::unused(name, why);
-        said.table.push(ColumnSummary { missing: Some(missing), ..unused });
+        said.table.columns.push(ColumnSummary { missing: Some(missing), ..unused });
         return Ok(None);
     }
     let least = (LEAST_SHARE * found.rows as f64).max(1.0);
@@ -351,7 +358,7 @@ fn chosen_levels(
             percent(share(rest))
         ));
     }
-    said.table.push(ColumnSummary {
+    said.table.columns.push(ColumnSummary {
         column: name.clone(),
         role: Use::Category,
         missing: Some(share(levels.missing)),

@@ -80,10 +80,13 @@ impl Step {
         }
     }
 
-    /// The value of the table, where the step can be undone by itself.
+    /// The value of the table, where the step can be undone by itself: the largest number where it is larger.
     pub fn undo(self, y: f64) -> f64 {
         match self {
-            Step::Log => libm::expm1(y.abs()).copysign(y),
+            Step::Log => {
+                let x = libm::expm1(y.abs());
+                if x.is_infinite() { f64::MAX.copysign(y) } else { x.copysign(y) }
+            }
             _ => y,
         }
     }
@@ -193,6 +196,7 @@ mod tests {
         for x in [0.0, -0.5, 3.0, 1e9, -1e-9] {
             assert!((Step::Log.undo(Step::Log.apply(x)) - x).abs() <= 1e-12 * x.abs());
         }
-        assert!(Step::Log.apply(f64::NAN).is_nan());
+        assert!(Step::Log.apply(f64::NAN).is_nan() && Step::Log.undo(f64::NAN).is_nan());
+        assert_eq!(Step::Log.undo(-1e4), -f64::MAX);
     }
 }
