@@ -87,15 +87,24 @@ fn parquet(data: &[u8], footer: Thrift) -> Vec<u8> {
     [b"PAR1", data, &footer.0, &length.to_le_bytes(), b"PAR1"].concat()
 }
 
+const GZIP: i64 = 2;
+const BROTLI: i64 = 4;
+const ZSTD: i64 = 6;
+
 /// Makes one row group with one column of doubles, compressed with Zstandard.
 fn parquet_of_pages(pages: &[u8], rows: i64) -> Vec<u8> {
+    parquet_of(ZSTD, pages, rows)
+}
+
+/// One row group of one column of doubles, compressed in this way.
+fn parquet_of(compression: i64, pages: &[u8], rows: i64) -> Vec<u8> {
     let root = Thrift::default().text(4, "root").small(1, 1).raw(&[0]);
     let column = Thrift::default().small(1, 5).small(2, 0).text(1, "x").raw(&[0]);
     let metadata = Thrift::default()
         .small(1, 5)
         .raw(&[0x19, 0x15, 0])
         .raw(&[0x19, 0x18, 1, b'x'])
-        .small(1, 6)
+        .small(1, compression)
         .number(1, rows)
         .number(1, pages.len() as i64)
         .number(1, pages.len() as i64)
@@ -145,6 +154,66 @@ fn parquet_pages() {
     let statistics = Thrift::default().raw(&[0x1c, 0x18]).varint(1 << 40);
     let long = page(1000, 8000, &data, &statistics.0);
     refused("x.parquet", &parquet_of_pages(&long, 1000), "a page ends within its header");
+}
+
+/// Zeros, compressed with gzip.
+fn gzip(bytes: u64) -> Vec<u8> {
+    let mut out =
+        flate2::read::GzEncoder::new(std::io::repeat(0).take(bytes), flate2::Compression::best());
+    let mut compressed = Vec::new();
+    out.read_to_end(&mut compressed).unwrap();
+    compressed
+}
+
+/// Zeros, compressed with Brotli.
+fn brotli(bytes: u64) -> Vec<u8> {
+    let mut compressed = Vec::new();
+    brotli::CompressorReader::new(std::io::repeat(0).take(bytes), 1 << 16, 1, 22)
+        .read_to_end(&mut compressed)
+        .unwrap();
+    compressed
+}
+
+/// A page of version 2, whose first bytes are levels that are not compressed.
+fn page_v2(values: i64, expanded: i64, levels: &[u8], compressed: &[u8]) -> Vec<u8> {
+    let size = (levels.len() + compressed.len()) as i64;
+    let head = Thrift::default().small(1, 3).small(1, expanded).small(1, size);
+    let head = head.raw(&[0x5c]).small(1, values).small(1, 0).small(1, values).small(1, 0);
+    let head = head.small(1, levels.len() as i64).small(1, 0).raw(&[0x11]);
+    [&head.raw(&[0, 0]).0, levels, compressed].concat()
+}
+
+/// Gzip and Brotli are expanded to the end, whatever size a page declares.
+#[test]
+fn parquet_pages_that_expand_to_more_than_they_declare() {
+    let f = Folder::new();
+    for (codec, compress) in [(GZIP, gzip as fn(u64) -> Vec<u8>), (BROTLI, brotli)] {
+        for good in
+            [page(1000, 8000, &compress(8000), &[]), page_v2(1000, 8000, &[], &compress(8000))]
+        {
+            f.write("good.parquet", parquet_of(codec, &good, 1000));
+            f.ok("plan good.parquet -o p.nys --force");
+        }
+        // Less than a megabyte, from which more memory would be taken than there is.
+        let bomb = compress(600 << 20);
+        assert!(bomb.len() < 1 << 20, "{}", bomb.len());
+        let lie = page(1000, 8000, &bomb, &[]);
+        refused("x.parquet", &parquet_of(codec, &lie, 1000), "more than the 8000 bytes");
+        let lie = page_v2(1000, 8000, &[], &bomb);
+        refused("x.parquet", &parquet_of(codec, &lie, 1000), "more than the 8000 bytes");
+        // As a dictionary.
+        let head = Thrift::default().small(1, 2).small(1, 8000).small(1, bomb.len() as i64);
+        let head = head.raw(&[0x4c]).small(1, 1000).small(1, 0).raw(&[0, 0]);
+        let lie = [&head.0[..], &bomb, &page(1000, 8000, &compress(8000), &[])].concat();
+        refused("x.parquet", &parquet_of(codec, &lie, 1000), "more than the 8000 bytes");
+    }
+    // A short page of gzip is expanded by the Parquet crate, within what any page may take.
+    let short = gzip(100 << 20);
+    let lie = parquet_of(GZIP, &page(1000, 8000, &short, &[]), 1000);
+    refused("x.parquet", &lie, "cannot be read");
+    // A window of a gigabyte.
+    let window = parquet_of(BROTLI, &page(1000, 8000, &[0x11, 0x1e, 0, 0], &[]), 1000);
+    refused("x.parquet", &window, "a Brotli window that is too large");
 }
 
 #[test]

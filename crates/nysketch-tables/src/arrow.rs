@@ -105,6 +105,9 @@ pub fn type_name(data_type: &DataType) -> String {
         }
         DataType::FixedSizeList(field, n) => format!("{}[{n}]", type_name(field.data_type())),
         DataType::Struct(_) => "struct".into(),
+        DataType::ListView(field) | DataType::LargeListView(field) => {
+            format!("list view of {}", type_name(field.data_type()))
+        }
         DataType::Map(..) => "map".into(),
         other => other.to_string(),
     }

@@ -137,6 +137,14 @@ pub fn choose(file: &str, schema: &Schema, choice: Choice<'_>) -> Result<Chosen>
     let mut chosen = Chosen::default();
     for i in choice.columns(file, schema, &excluded, &asked)? {
         let (name, kind) = (&schema.names[i], kind_of(schema, i));
+        if *kind == Kind::View {
+            let holds = &schema.column(schema.sources[i]).holds;
+            let how = format!(
+                "column '{name}' holds {holds}, which cannot be read; convert it to a list, or leave it out with \
+                 `exclude={name}`"
+            );
+            return Err(Error::in_file(file, how));
+        }
         let read_as = asked[i].unwrap_or(match kind {
             Kind::Text => As::Category,
             _ => As::Number,
@@ -212,7 +220,8 @@ impl Choice<'_> {
         let Some(patterns) = self.include else {
             let by_default = |i: &usize| {
                 let free = !self.taken.contains(&schema.names[*i].as_str());
-                let plain = matches!(kind_of(schema, *i), Kind::Number | Kind::Truth | Kind::Text);
+                let kind = kind_of(schema, *i);
+                let plain = matches!(kind, Kind::Number | Kind::Truth | Kind::Text | Kind::View);
                 plain && free && !schema.column(schema.sources[*i]).index
             };
             let wanted = |i: &usize| !excluded[*i] && (asked[*i].is_some() || by_default(i));
@@ -270,6 +279,7 @@ pub fn roles(schema: &Schema, chosen: &Chosen, taken: &[&str], all: bool) -> Vec
                 format!("neither numbers nor text; `categorical={name}` reads its text")
             }
             Kind::Other { text: false } => "cannot be read as numbers or text".into(),
+            Kind::View => "a list view, which cannot be read".into(),
             Kind::List => "vectors whose length the first rows do not tell".into(),
             Kind::Number | Kind::Truth | Kind::Text | Kind::Vector(_) => "excluded".into(),
         })

@@ -101,12 +101,13 @@ pub enum Error {
     },
     /// A column cannot be written in this format.
     #[error(
-        "column '{column}' holds {kind}, which {format} files cannot hold; write a .parquet file"
+        "column '{column}' holds {kind}, which {format} files cannot hold; {}",
+        if *format == "Parquet" { "convert it, or leave it out" } else { "write a .parquet file" }
     )]
     CannotHold {
         /// Its name.
         column: String,
-        /// The type of its values.
+        /// The type of its values, or a value with its row in the output.
         kind: String,
         /// Format of the file.
         format: &'static str,

@@ -88,7 +88,7 @@ impl Dataset {
         let mut rows = 0;
         let take = |batch: RecordBatch| {
             rows += batch.num_rows() as u64;
-            Ok(gather.push(batch))
+            gather.push(batch)
         };
         let append = Mutex::new(Append { out, next: 0, waiting: BTreeMap::new() });
         let write = |number: u64, group: Group| {

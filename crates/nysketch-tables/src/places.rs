@@ -340,7 +340,7 @@ impl Finder<'_> {
         match (&column.kind, source) {
             (_, Source::Folder(_)) | (Kind::Text, _) => {}
             (_, Source::Coordinate(..))
-            | (Kind::Vector(_) | Kind::List | Kind::Other { text: false }, _) => {
+            | (Kind::Vector(_) | Kind::List | Kind::View | Kind::Other { text: false }, _) => {
                 return self.refuse(column, "which has no text");
             }
             _ if any || self.schema.texts => {}

@@ -33,6 +33,8 @@ pub enum Kind {
     Vector(usize),
     /// A list of numbers in every row, of unknown length.
     List,
+    /// Numbers in every row, stored as a list view, which is not read.
+    View,
     /// Another type, which may have a text form.
     Other { text: bool },
 }

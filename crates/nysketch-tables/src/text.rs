@@ -114,10 +114,10 @@ fn text_of_valid(array: &dyn Array) -> Result<WriteText<'_>, ArrowError> {
         DataType::FixedSizeBinary(_) => bytes!(array.as_fixed_size_binary()),
         DataType::Date32 => temporal!(Date32Type, value_as_date),
         DataType::Date64 => temporal!(Date64Type, value_as_datetime),
-        DataType::Time32(TimeUnit::Second) => temporal!(Time32SecondType, value_as_time),
-        DataType::Time32(_) => temporal!(Time32MillisecondType, value_as_time),
-        DataType::Time64(TimeUnit::Microsecond) => temporal!(Time64MicrosecondType, value_as_time),
-        DataType::Time64(_) => temporal!(Time64NanosecondType, value_as_time),
+        DataType::Time32(TimeUnit::Second) => time::<Time32SecondType>(array, 1),
+        DataType::Time32(_) => time::<Time32MillisecondType>(array, 1000),
+        DataType::Time64(TimeUnit::Microsecond) => time::<Time64MicrosecondType>(array, 1_000_000),
+        DataType::Time64(_) => time::<Time64NanosecondType>(array, 1_000_000_000),
         DataType::Timestamp(unit, zone) => {
             let zone = zone.as_deref().map(offset);
             match unit {
@@ -189,6 +189,18 @@ fn checked<'a, T: ArrowPrimitiveType>(
         })?;
         out.push_str(&text);
         Ok(())
+    })
+}
+
+/// Times of day. The conversion to a time drops what does not fit into 32 bits, so that the range is checked before.
+fn time<T: ArrowTemporalType>(array: &dyn Array, per_second: i64) -> WriteText<'_>
+where
+    i64: From<T::Native>,
+{
+    checked(array.as_primitive::<T>(), move |array, i| {
+        let is_within_day = (0..86_400 * per_second).contains(&i64::from(array.value(i)));
+        let time = is_within_day.then(|| array.value_as_time(i)).flatten()?;
+        Some(format!("{time:?}"))
     })
 }
 
@@ -293,8 +305,35 @@ mod tests {
         let none = IntervalMonthDayNanoType::make_value(0, 0, 0);
         assert_eq!(texts(&IntervalMonthDayNanoArray::from(vec![none])), ["0 secs"]);
         assert_eq!(texts(&IntervalYearMonthArray::from(vec![14])), ["1 years 2 mons"]);
-        let far = Date32Array::from(vec![i32::MAX]);
-        assert!(text_of(&far).unwrap()(0, &mut String::new()).is_err());
+    }
+
+    /// A value beyond the range of dates and times is an error: it never wraps around to another one.
+    #[test]
+    fn dates_and_times_out_of_range_are_refused() {
+        let refused = |array: &dyn Array| {
+            let write = text_of(array).unwrap();
+            let all = (0..array.len()).all(|i| write(i, &mut String::new()).is_err());
+            assert!(all, "{:?}", array.data_type());
+        };
+        let ends = vec![i64::MIN, i64::MAX, i64::MAX / 2];
+        refused(&Date32Array::from(vec![i32::MIN, i32::MAX]));
+        refused(&Date64Array::from(ends.clone()));
+        refused(&TimestampSecondArray::from(ends.clone()));
+        refused(&TimestampSecondArray::from(ends.clone()).with_timezone("+01:00"));
+        refused(&TimestampMillisecondArray::from(ends.clone()));
+        refused(&TimestampMillisecondArray::from(ends.clone()).with_timezone("UTC"));
+        refused(&Time32SecondArray::from(vec![i32::MIN, -1, 86_400, i32::MAX]));
+        refused(&Time32MillisecondArray::from(vec![i32::MIN, -1, 86_400_000, i32::MAX]));
+        // As 32-bit seconds, the last of them would be midnight.
+        let micros = [-1, 86_400_000_000, i64::MAX, (1 << 32) * 1_000_000];
+        refused(&Time64MicrosecondArray::from(micros.to_vec()));
+        let nanos = [-1, 86_400_000_000_000, i64::MAX, (1 << 32) * 1_000_000_000];
+        refused(&Time64NanosecondArray::from(nanos.to_vec()));
+        // Years have texts up to 262,142.
+        refused(&TimestampMicrosecondArray::from(vec![i64::MIN, i64::MAX]));
+        let nanos = TimestampNanosecondArray::from(vec![i64::MIN, i64::MAX]);
+        let expected = ["1677-09-21T00:12:43.145224192", "2262-04-11T23:47:16.854775807"];
+        assert_eq!(texts(&nanos), expected);
     }
 
     #[test]

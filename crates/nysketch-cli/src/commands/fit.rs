@@ -53,6 +53,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
             "--cross-validate chooses among clusterings or mixtures; pca has no risk to hold out";
         return Err(Usage(why.into()).into());
     }
+    report_cost(args, common, &decoding, &params, low..=high);
     let held_out = args.cross_validate.then(|| decoding.cross_validate(&params, low, high));
     let held_out = held_out.transpose().with_context(place)?;
     if low == high {
@@ -77,6 +78,27 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
         with_intervals(args, &decoding, best.model.clone(), &params).with_context(place)?;
     best.risk = decoding.risk(&best.model).unwrap_or(best.risk);
     finish_curve(args, common, &decoding, &curve, held_out.as_ref())
+}
+
+/// Reports the cost of learning before it starts, if it takes more than seconds.
+fn report_cost(
+    args: &FitArgs,
+    common: &Common,
+    decoding: &Decoding<'_>,
+    params: &FitParams,
+    clusters: std::ops::RangeInclusive<usize>,
+) {
+    let folds = decoding.sketch().folds().map_or(0, |folds| folds.rule().count() as usize);
+    let times = 1 + folds * (usize::from(args.intervals) + usize::from(args.cross_validate));
+    if let Some(cost) = decoding.cost(params, clusters, times) {
+        let (operations, gigabytes) = (cost.operations, cost.gigabytes);
+        note(
+            common,
+            &format!(
+                "learning takes about {operations:.0e} operations and {gigabytes:.1} GB of memory"
+            ),
+        );
+    }
 }
 
 /// Adds intervals to the model, if they were requested.

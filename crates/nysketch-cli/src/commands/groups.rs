@@ -13,6 +13,7 @@ use nysketch_report::words::columns;
 use nysketch_report::words::describe::{measured_at, raw_rows};
 use nysketch_tables::{Dataset, natural_order};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::Instant;
 
@@ -157,10 +158,13 @@ fn file_name(value: &str) -> String {
             c.encode_utf8(&mut buffer).bytes().for_each(|b| name.push_str(&format!("%{b:02X}")));
         }
     }
-    // Names that are too long for file systems are cut, and a checksum keeps them distinct.
+    // A name that is too long for file systems is cut and ends with a digest of the value. No other
+    // name has two percent signs in a row.
     if name.len() > 200 {
-        let cut = (0..=180).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
-        name = format!("{}%{:08x}", &name[..cut], crc32fast::hash(value.as_bytes()));
+        let cut = (0..=120).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
+        let digest = Sha256::digest(value.as_bytes());
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        name = format!("{}%%{digits}", &name[..cut]);
     }
     name + ".nys"
 }
@@ -181,5 +185,17 @@ mod tests {
         );
         let (a, b) = (file_name(&"é".repeat(300)), file_name(&"é".repeat(301)));
         assert!(a != b && a.len() < 250);
+    }
+
+    /// Checksums of 32 bits do not tell these two texts of a column apart.
+    #[test]
+    fn long_values_with_the_same_checksum_have_different_files() {
+        let start = "x".repeat(210);
+        let (a, b) = (format!("{start}plumless"), format!("{start}buckeroo"));
+        assert_eq!(crc32fast::hash(a.as_bytes()), crc32fast::hash(b.as_bytes()));
+        assert_ne!(file_name(&a), file_name(&b));
+        // A short value never has the name of a long one.
+        let name = file_name(&a);
+        assert_ne!(file_name(name.strip_suffix(".nys").unwrap()), name);
     }
 }

@@ -17,8 +17,9 @@ use nysketch::{
 };
 use nysketch_report::words::columns;
 use nysketch_report::words::describe::{measured_at, raw_rows};
-use nysketch_tables::{ColumnRole, Columns, Dataset, Extras, Role};
+use nysketch_tables::{Columns, Dataset, Extras, Role};
 use serde_json::json;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
@@ -292,18 +293,23 @@ fn bandwidths(text: &str) -> Result<Option<Vec<f64>>> {
 /// Returns the summaries of all columns of the table, in its order, with their types. Columns that
 /// were not read are included.
 fn with_types(found: &[ColumnSummary], table: &Dataset) -> Vec<ColumnSummary> {
-    let typed = |role: &ColumnRole| {
-        let known = found.iter().find(|c| c.column == role.name).cloned();
+    let by_name: HashMap<&str, &ColumnSummary> =
+        found.iter().rev().map(|c| (c.column.as_str(), c)).collect();
+    let mut columns = Vec::with_capacity(found.len());
+    for role in table.roles() {
         let why = match &role.role {
             Role::LeftOut(why) => why,
             _ => "not measured",
         };
-        let mut column = known.unwrap_or_else(|| ColumnSummary::unused(&role.name, why));
+        let mut column = match by_name.get(role.name.as_str()) {
+            Some(known) => (*known).clone(),
+            None => ColumnSummary::unused(&role.name, why),
+        };
         column.holds = Some(role.holds.clone());
-        column
-    };
-    let mut columns: Vec<ColumnSummary> = table.roles().iter().map(typed).collect();
-    let others = found.iter().filter(|c| table.roles().iter().all(|role| role.name != c.column));
+        columns.push(column);
+    }
+    let of_table: HashSet<&str> = table.roles().iter().map(|role| role.name.as_str()).collect();
+    let others = found.iter().filter(|c| !of_table.contains(c.column.as_str()));
     columns.extend(others.cloned());
     columns
 }

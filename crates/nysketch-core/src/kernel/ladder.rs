@@ -78,8 +78,15 @@ impl Ladder {
     }
 }
 
+/// Largest number of bandwidths of a plan.
+pub const MAX_BANDWIDTHS: usize = 1024;
+
 /// Checks that bandwidths are positive, strictly decreasing, and between 2⁻¹⁰⁰ and 2¹¹⁰.
 pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
+    if bandwidths.len() > MAX_BANDWIDTHS {
+        let expected = format!("at most {MAX_BANDWIDTHS} values of σ²");
+        return Err(Error::parameter("`bandwidth`", expected, bandwidths.len()));
+    }
     let usable = |s: f64| (2.0f64.powi(-100)..=2.0f64.powi(110)).contains(&s);
     let falling = bandwidths.windows(2).all(|w| w[0] > w[1]);
     if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable(*s)) {

@@ -23,6 +23,9 @@ pub const MAX_RANGE_BITS: i32 = 54;
 pub const MIN_SPREAD_BITS: i32 = -40;
 /// Allowed scales of a column.
 pub const SCALES: std::ops::RangeInclusive<f64> = 1e-50..=1e100;
+/// Largest magnitude of a centre. With [`SCALES`] and [`MAX_RANGE_BITS`], values, variances and their
+/// sums over all rows are finite in the units of the table.
+pub const MAX_CENTRE: f64 = 1e150;
 /// Allowed exponents. They keep every coordinate and its square well inside the range of double
 /// precision.
 pub const EXPONENTS: std::ops::RangeInclusive<i32> =
@@ -295,17 +298,16 @@ impl Frame {
     /// Checks every rule of FORMAT.md for a frame.
     pub(crate) fn check(&self, dims: usize) -> Result<()> {
         let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
-        let usable_scale = |s: &f64| *s > 0.0 && s.is_normal() && (1.0 / s).is_normal();
         let odd = |values: &[f64], usable: &dyn Fn(&f64) -> bool| {
             values.iter().find(|x| !usable(x)).map(f64::to_string)
         };
         let exponent = self.exponent.iter().find(|e| !EXPONENTS.contains(e));
         let (expected, got) = if lengths != [dims; 3] {
             ("one centre, scale and exponent per column", format!("{lengths:?}"))
-        } else if let Some(got) = odd(&self.centre, &|c| c.is_finite()) {
-            ("finite centres", got)
-        } else if let Some(got) = odd(&self.scale, &usable_scale) {
-            ("scales that are positive numbers", got)
+        } else if let Some(got) = odd(&self.centre, &|c| c.abs() <= MAX_CENTRE) {
+            ("centres between -1e150 and 1e150", got)
+        } else if let Some(got) = odd(&self.scale, &|s| SCALES.contains(s)) {
+            ("scales between 1e-50 and 1e100", got)
         } else if let Some(got) = exponent {
             ("exponents between -244 and 10", got.to_string())
         } else {

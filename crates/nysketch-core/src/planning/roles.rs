@@ -6,9 +6,11 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::planning::survey::{Column, Levels, Survey};
 use crate::recipe::words::percent;
-use crate::recipe::{Category, MAX_LEVELS, Number, OTHER_LEVEL, Recipe, Step, vector_of};
+use crate::recipe::{
+    Category, MAX_CATEGORIES, MAX_LEVELS, Number, OTHER_LEVEL, Recipe, Step, vector_of,
+};
 use crate::rows::{Lost, MISSING, RowSource};
-use crate::sketch::columns::{ColumnSummary, LevelShare, Use};
+use crate::sketch::columns::{ColumnSummary, LevelShare, Lines, Use};
 use std::sync::Arc;
 
 /// Largest number of levels for which a text column is a category by default.
@@ -128,14 +130,14 @@ pub struct Settled {
 #[derive(Default)]
 struct Said {
     notes: Vec<String>,
-    table: Vec<ColumnSummary>,
+    table: Lines,
 }
 
 impl Said {
     /// Records the survey of a numeric column.
     fn number(&mut self, number: &Number, found: &Column) {
-        let at = ColumnSummary::place(&mut self.table, number);
-        let column = &mut self.table[at];
+        let at = self.table.place(number);
+        let column = &mut self.table.columns[at];
         let missing = 1.0 - found.present;
         column.missing = Some(column.missing.unwrap_or(0.0).max(missing));
         if found.present > 0.0 && matches!(number.step, Step::AsIs | Step::Log | Step::Time) {
@@ -147,11 +149,12 @@ impl Said {
 
     /// Records the reason why a numeric column is excluded.
     fn left_out(&mut self, number: &Number, why: &str) {
-        let at = ColumnSummary::place(&mut self.table, number);
+        let at = self.table.place(number);
+        let column = &mut self.table.columns[at];
         // Other coordinates of the same vector may be measured.
-        if self.table[at].role != Use::Vector {
-            self.table[at].role = Use::LeftOut;
-            self.table[at].left_out = Some(why.to_string());
+        if column.role != Use::Vector {
+            column.role = Use::LeftOut;
+            column.left_out = Some(why.to_string());
         }
     }
 }
@@ -176,7 +179,7 @@ pub fn settle(
             let why =
                 "categories need landmarks that are chosen from the rows and the Gaussian kernel";
             said.notes.push(format!("column '{}' is left out: {why}", category.name));
-            said.table.push(ColumnSummary::unused(&category.name, why));
+            said.table.columns.push(ColumnSummary::unused(&category.name, why));
             continue;
         }
         if let Some(levels) =
@@ -185,6 +188,10 @@ pub fn settle(
             categories.push(Category { levels, ..category.clone() });
             kept.push(c);
         }
+    }
+    if categories.len() > MAX_CATEGORIES {
+        let expected = format!("at most {MAX_CATEGORIES} categories");
+        return Err(Error::parameter("`categorical`", expected, categories.len()));
     }
     let all: usize = categories.iter().map(Category::len).sum();
     if all > MOST_LEVELS {
@@ -227,7 +234,7 @@ pub fn settle(
     };
     let found = restricted(found, &numbers, &kept, &recipe);
     let columns = numbers.iter().map(|j| columns[*j].clone()).collect();
-    Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table })
+    Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table.columns })
 }
 
 /// The reason for excluding a column without any values.
@@ -293,7 +300,7 @@ fn chosen_numbers(
     }
     // If all columns are ids, they are measured nevertheless.
     if chosen.is_empty() && recipe.categories.is_empty() {
-        for column in said.table.iter_mut().filter(|c| c.missing < Some(1.0)) {
+        for column in said.table.columns.iter_mut().filter(|c| c.missing < Some(1.0)) {
             (column.role, column.left_out) = (Use::Number, None);
         }
         said.notes.retain(|note| !note.ends_with("keeps it"));
@@ -331,7 +338,7 @@ fn chosen_levels(
         said.notes.push(format!("column '{name}' is left out: {why}"));
         let missing = levels.missing as f64 / found.rows.max(1) as f64;
         let unused = ColumnSummary::unused(name, why);
-        said.table.push(ColumnSummary { missing: Some(missing), ..unused });
+        said.table.columns.push(ColumnSummary { missing: Some(missing), ..unused });
         return Ok(None);
     }
     let least = (LEAST_SHARE * found.rows as f64).max(1.0);
@@ -352,7 +359,7 @@ fn chosen_levels(
             percent(share(rest))
         ));
     }
-    said.table.push(ColumnSummary {
+    said.table.columns.push(ColumnSummary {
         column: name.clone(),
         role: Use::Category,
         missing: Some(share(levels.missing)),

@@ -3,6 +3,7 @@
 use super::step::Step;
 use crate::error::{Error, Result};
 use crate::rows::MAX_TEXT_BYTES;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// The preprocessing that computes the columns of a plan or a model from those of a table.
@@ -113,24 +114,16 @@ impl Recipe {
 
     /// Columns of the table that numeric columns are computed from, without duplicates.
     pub fn inputs(&self) -> Vec<String> {
-        let mut inputs: Vec<String> = Vec::new();
-        for number in &self.numbers {
-            if !inputs.contains(&number.input) {
-                inputs.push(number.input.clone());
-            }
-        }
-        inputs
+        let mut seen = HashSet::new();
+        let inputs = self.numbers.iter().map(|number| &number.input);
+        inputs.filter(|input| seen.insert(*input)).cloned().collect()
     }
 
     /// Columns of the table that hold timestamps.
     pub fn times(&self) -> Vec<String> {
-        let mut times: Vec<String> = Vec::new();
-        for number in self.numbers.iter().filter(|n| n.step.of_time()) {
-            if !times.contains(&number.input) {
-                times.push(number.input.clone());
-            }
-        }
-        times
+        let mut seen = HashSet::new();
+        let times = self.numbers.iter().filter(|n| n.step.of_time()).map(|n| &n.input);
+        times.filter(|input| seen.insert(*input)).cloned().collect()
     }
 
     /// Number of levels of all categories together.
@@ -165,10 +158,18 @@ impl Recipe {
             let expected = "columns that are called what they are in the table";
             return refuse("the recipe", expected, number.input.clone());
         }
+        if self.categories.len() > MAX_CATEGORIES {
+            let expected = "at most 1024 categories";
+            return refuse("categories", expected, self.categories.len().to_string());
+        }
+        let numbers: HashSet<&String> = match self.categories.is_empty() {
+            true => HashSet::new(),
+            false => columns.iter().collect(),
+        };
         for category in &self.categories {
             let mut sorted: Vec<&String> = category.levels.iter().collect();
             sorted.sort();
-            if columns.contains(&category.name) || sorted.windows(2).any(|w| w[0] == w[1]) {
+            if numbers.contains(&category.name) || sorted.windows(2).any(|w| w[0] == w[1]) {
                 return refuse(
                     "categories",
                     "names and levels that are all different",
@@ -215,6 +216,9 @@ impl Recipe {
         }
     }
 }
+
+/// Largest number of categories of a plan or a model.
+pub const MAX_CATEGORIES: usize = 1024;
 
 /// Largest number of levels of a category, not counting *other* and *missing*.
 pub const MAX_LEVELS: usize = 1000;

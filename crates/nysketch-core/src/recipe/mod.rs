@@ -13,6 +13,8 @@ mod view;
 pub mod words;
 
 pub(crate) use columns::vector_of;
-pub use columns::{Category, MAX_LEVELS, MISSING_LEVEL, Number, OTHER_LEVEL, Recipe};
+pub use columns::{
+    Category, MAX_CATEGORIES, MAX_LEVELS, MISSING_LEVEL, Number, OTHER_LEVEL, Recipe,
+};
 pub use step::Step;
 pub use view::View;

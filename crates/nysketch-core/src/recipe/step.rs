@@ -82,10 +82,14 @@ impl Step {
     }
 
     /// Inverts the transformation. A sine or cosine, which has no inverse on its own, is returned
-    /// unchanged.
+    /// unchanged. A value beyond the largest number
+    /// becomes the largest number.
     pub fn undo(self, y: f64) -> f64 {
         match self {
-            Step::Log => libm::expm1(y.abs()).copysign(y),
+            Step::Log => {
+                let x = libm::expm1(y.abs());
+                if x.is_infinite() { f64::MAX.copysign(y) } else { x.copysign(y) }
+            }
             _ => y,
         }
     }
@@ -196,6 +200,7 @@ mod tests {
         for x in [0.0, -0.5, 3.0, 1e9, -1e-9] {
             assert!((Step::Log.undo(Step::Log.apply(x)) - x).abs() <= 1e-12 * x.abs());
         }
-        assert!(Step::Log.apply(f64::NAN).is_nan());
+        assert!(Step::Log.apply(f64::NAN).is_nan() && Step::Log.undo(f64::NAN).is_nan());
+        assert_eq!(Step::Log.undo(-1e4), -f64::MAX);
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::rows::{
     Block, CategoryColumn, MAX_TEXTS, MISSING, OTHER, RowPart, RowSet, RowSource, RowStream,
 };
+use std::collections::HashMap;
 
 /// A source with the columns of a recipe: selected by name, transformed, and with the recipe's
 /// codes of levels.
@@ -98,9 +99,12 @@ impl<'a> View<'a> {
                 source.columns().iter().chain(categories).map(String::as_str).collect();
             Error::parameter("columns", expected, has.join(", "))
         };
+        let places = source.columns().iter().enumerate().map(|(j, name)| (name, j));
+        // Of columns with the same name the first is read.
+        let places: HashMap<&String, usize> = places.rev().collect();
         let mut numbers = Vec::new();
         for number in &recipe.numbers {
-            let at = source.columns().iter().position(|c| *c == number.input);
+            let at = places.get(&number.input).copied();
             let at = at.ok_or_else(|| lacks(&number.input))?;
             if number.step.of_time() && !source.is_time(at) {
                 let expected = format!("points in time in the column '{}'", number.input);

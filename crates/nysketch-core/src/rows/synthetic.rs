@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::numeric::random::normal;
+use crate::rows::MAX_COLUMNS;
 use crate::rows::{Block, RowPart, RowSet, RowSource, RowStream, default_names};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -45,14 +46,22 @@ pub struct Generated {
     pub labels: Vec<u32>,
 }
 
+/// Numbers of all means together, at most: half a gigabyte.
+const MOST_NUMBERS: usize = 1 << 26;
+
 impl Mixture {
     /// Draws `clusters` means in `dims` dimensions with separation `s`.
     pub fn new(dims: usize, clusters: usize, separation: f64, seed: u64) -> Result<Self> {
-        if !(1..=1 << 16).contains(&dims) {
-            return Err(Error::parameter("`dims`", "between 1 and 65536", dims));
+        if !(1..=MAX_COLUMNS).contains(&dims) {
+            let expected = format!("between 1 and {MAX_COLUMNS}, the most columns of a plan");
+            return Err(Error::parameter("`dims`", expected, dims));
         }
         if !(1..=1 << 20).contains(&clusters) {
             return Err(Error::parameter("`clusters`", "between 1 and 1048576", clusters));
+        }
+        if dims * clusters > MOST_NUMBERS {
+            let expected = format!("at most {} with {dims} columns", MOST_NUMBERS / dims);
+            return Err(Error::parameter("`clusters`", expected, clusters));
         }
         if !(0.0..1e6).contains(&separation) {
             return Err(Error::parameter("`separation`", "between 0 and 1e6", separation));

@@ -53,9 +53,12 @@ impl Weighting {
     }
 }
 
+/// Units with which total weights, times any variance, are finite.
+const UNITS: std::ops::RangeInclusive<f64> = 1e-50..=1e50;
+
 fn check_unit(unit: f64) -> Result<()> {
-    if !(unit > 0.0 && unit.is_finite()) {
-        return Err(Error::parameter("`weight_unit`", "a positive number", unit));
+    if !UNITS.contains(&unit) {
+        return Err(Error::parameter("`weight_unit`", "between 1e-50 and 1e50", unit));
     }
     Ok(())
 }

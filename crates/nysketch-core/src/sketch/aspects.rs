@@ -5,6 +5,7 @@ use crate::sketch::profile::Profile;
 use crate::recipe::words::{self, cycle, on_circle, percent};
 use crate::recipe::{Category, Recipe};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 
 /// A property in which groups of rows can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -48,13 +49,22 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// Returns the value of an aspect, if known.
     pub fn value(&self, aspect: Aspect, recipe: &Recipe) -> Option<f64> {
+        let first = match aspect {
+            Aspect::Level(c, _) => recipe.categories[..c].iter().map(Category::len).sum(),
+            _ => 0,
+        };
+        self.value_at(aspect, first, recipe)
+    }
+
+    /// The value of an aspect, where the levels of its category start at this place.
+    fn value_at(&self, aspect: Aspect, first_level: usize, recipe: &Recipe) -> Option<f64> {
         match aspect {
             Aspect::Number(j) => self.numbers.get(j).copied(),
             Aspect::Cycle(sine, cosine) => {
                 let step = recipe.numbers[sine].step;
                 Some(on_circle(step, *self.numbers.get(sine)?, *self.numbers.get(cosine)?))
             }
-            Aspect::Level(c, level) => self.levels.get(recipe.level_offsets()[c] + level).copied(),
+            Aspect::Level(_, level) => self.levels.get(first_level + level).copied(),
             Aspect::Missing(j) => self.missing.get(j).copied(),
         }
     }
@@ -64,29 +74,28 @@ impl Aspect {
     /// Returns all aspects of rows with these columns.
     pub fn all(recipe: &Recipe) -> Vec<Aspect> {
         let numbers = &recipe.numbers;
-        let mut all = Vec::new();
-        let mut on_circles = vec![false; numbers.len()];
-        for (j, number) in numbers.iter().enumerate() {
-            let same = |k: &usize| {
-                numbers[*k].input == number.input
-                    && cycle(number.step).is_some()
-                    && cycle(numbers[*k].step) == cycle(number.step)
-            };
-            match (on_circles[j], (j + 1..numbers.len()).find(same)) {
-                (true, _) => {}
-                (false, Some(k)) => {
-                    on_circles[k] = true;
-                    all.push(Aspect::Cycle(j, k));
-                }
-                (false, None) => all.push(Aspect::Number(j)),
+        // The first column of each circle, and the second one of those that have it.
+        let mut first_halves = HashMap::new();
+        let mut second_half = vec![None; numbers.len()];
+        let mut is_second = vec![false; numbers.len()];
+        for (k, number) in numbers.iter().enumerate() {
+            let Some((name, _)) = cycle(number.step) else { continue };
+            match first_halves.remove(&(&number.input, name)) {
+                Some(j) => (second_half[j], is_second[k]) = (Some(k), true),
+                None => drop(first_halves.insert((&number.input, name), k)),
             }
         }
+        let mut all: Vec<Aspect> = (0..numbers.len())
+            .filter(|j| !is_second[*j])
+            .map(|j| second_half[j].map_or(Aspect::Number(j), |k| Aspect::Cycle(j, k)))
+            .collect();
         for (c, category) in recipe.categories.iter().enumerate() {
             all.extend((0..category.len()).map(|level| Aspect::Level(c, level)));
         }
         // All parts of a time are missing together.
-        let first = |j: &usize| numbers[..*j].iter().all(|n| n.input != numbers[*j].input);
-        all.extend((0..numbers.len()).filter(first).map(Aspect::Missing));
+        let mut seen = HashSet::new();
+        let is_first = |j: &usize| seen.insert(&numbers[*j].input);
+        all.extend((0..numbers.len()).filter(is_first).map(Aspect::Missing));
         all
     }
 
@@ -132,8 +141,11 @@ pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait>
         true => (place.numbers[j] - whole.mean[j]) / whole.deviation[j],
         false => 0.0,
     };
+    let offsets = recipe.level_offsets();
     let beside = |aspect: Aspect| {
-        let (value, overall) = (place.value(aspect, recipe)?, all.value(aspect, recipe)?);
+        let first = if let Aspect::Level(c, _) = aspect { offsets[c] } else { 0 };
+        let value = place.value_at(aspect, first, recipe)?;
+        let overall = all.value_at(aspect, first, recipe)?;
         let deviations = match aspect {
             Aspect::Number(j) => far(j),
             Aspect::Cycle(j, k) => far(j).hypot(far(k)) * std::f64::consts::FRAC_1_SQRT_2,
@@ -142,6 +154,8 @@ pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait>
                 if variance > 0.0 { (value - overall) / variance.sqrt() } else { 0.0 }
             }
         };
+        // A file may have any deviations, and a quotient is a number.
+        let deviations = deviations.clamp(-f64::MAX, f64::MAX);
         Some(Trait { aspect, value, overall, deviations })
     };
     let mut traits: Vec<Trait> = Aspect::all(recipe).into_iter().filter_map(beside).collect();
@@ -151,18 +165,19 @@ pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait>
 
 /// Shortens a list of traits: keeps one level per category, the one that is most over-represented.
 pub fn telling(traits: &[Trait]) -> Vec<Trait> {
-    let mut told: Vec<usize> = Vec::new();
+    let mut most: HashMap<usize, Trait> = HashMap::new();
+    for t in traits {
+        let Aspect::Level(category, _) = t.aspect else { continue };
+        let known = most.entry(category).or_insert(*t);
+        if t.deviations.total_cmp(&known.deviations).is_ge() {
+            *known = *t;
+        }
+    }
     let mut kept = Vec::new();
     for t in traits {
-        let Aspect::Level(category, _) = t.aspect else {
-            kept.push(*t);
-            continue;
-        };
-        if !told.contains(&category) {
-            told.push(category);
-            let of_it = |t: &&Trait| matches!(t.aspect, Aspect::Level(c, _) if c == category);
-            let most = traits.iter().filter(of_it);
-            kept.extend(most.max_by(|a, b| a.deviations.total_cmp(&b.deviations)));
+        match t.aspect {
+            Aspect::Level(category, _) => kept.extend(most.remove(&category)),
+            _ => kept.push(*t),
         }
     }
     kept

@@ -9,6 +9,7 @@ use crate::recipe::words::short;
 use crate::recipe::{Number, Step, vector_of};
 use crate::sketch::Sketch;
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// The use of a column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -113,10 +114,12 @@ impl ColumnSummary {
 
     /// Returns the columns that a plan measures, with their transformations.
     pub fn of_plan(plan: &Plan) -> Vec<Self> {
-        let mut columns: Vec<Self> = Vec::new();
-        for (j, number) in plan.recipe.numbers.iter().enumerate() {
-            let at = Self::place(&mut columns, number);
+        let (mut columns, places) = Self::of_numbers(&plan.recipe.numbers);
+        let mut units = plan.recipe.units.iter().peekable();
+        for (j, (number, at)) in plan.recipe.numbers.iter().zip(places).enumerate() {
             columns[at].numbers += 1;
+            // Units follow one another.
+            while units.next_if(|unit| unit.end <= j).is_some() {}
             let words = &mut columns[at].transformation;
             let mut say = |word: String| {
                 if !words.contains(&word) {
@@ -124,7 +127,7 @@ impl ColumnSummary {
                 }
             };
             part_of(number.step).into_iter().for_each(|part| say(part.to_string()));
-            if plan.recipe.units.iter().any(|u| u.contains(&j)) {
+            if units.peek().is_some_and(|unit| unit.contains(&j)) {
                 say("length one".into());
             }
             // The individual scales of the coordinates of a vector and the parts of a time are not
@@ -156,23 +159,24 @@ impl ColumnSummary {
         if rows == 0.0 {
             return columns;
         }
-        for (number, share) in plan.recipe.numbers.iter().zip(sketch.missing_shares()) {
-            let at = Self::place(&mut columns, number);
+        let places = Self::of_numbers(&plan.recipe.numbers).1;
+        for (&at, share) in places.iter().zip(sketch.missing_shares()) {
             let known = columns[at].missing.unwrap_or(0.0);
             columns[at].missing = Some(share.max(known));
         }
-        for (number, (mean, variance)) in
-            plan.recipe.numbers.iter().zip(sketch.column_moments().unwrap_or_default())
+        let moments = sketch.column_moments().unwrap_or_default();
+        for ((number, &at), (mean, variance)) in
+            plan.recipe.numbers.iter().zip(&places).zip(moments)
         {
-            let at = Self::place(&mut columns, number);
             if columns[at].role != Use::Vector && cycle(number.step).is_none() {
                 columns[at].mean = Some(number.step.undo(mean));
                 columns[at].deviation = Some(variance.sqrt());
             }
         }
-        for (category, counts) in plan.categories().iter().zip(sketch.level_rows()) {
-            let column = columns.iter_mut().find(|c| c.column == category.name);
-            let Some(column) = column else { continue };
+        // Categories come after the numbers, in their order.
+        let first = columns.len() - plan.categories().len();
+        let categories = plan.categories().iter().zip(&mut columns[first..]);
+        for ((category, column), counts) in categories.zip(sketch.level_rows()) {
             column.missing = Some(counts[category.missing() as usize] as f64 / rows);
             let known = |code: &usize| *code < category.levels.len() || counts[*code] > 0;
             let share = |code: usize| LevelShare {
@@ -184,20 +188,42 @@ impl ColumnSummary {
         columns
     }
 
-    /// Returns the index of the column that a number comes from, adding the column if needed.
-    pub(crate) fn place(columns: &mut Vec<Self>, number: &Number) -> usize {
+    /// Returns a line for each column that these numbers come from, in their order, and the index of
+    /// each number's line.
+    pub(crate) fn of_numbers(numbers: &[Number]) -> (Vec<Self>, Vec<usize>) {
+        let (mut lines, mut places) = (Lines::default(), Vec::with_capacity(numbers.len()));
+        for number in numbers {
+            places.push(lines.place(number));
+        }
+        (lines.columns, places)
+    }
+}
+
+/// One line for each column of a table.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    pub columns: Vec<ColumnSummary>,
+    /// The index of each column that a number comes from.
+    places: HashMap<String, usize>,
+}
+
+impl Lines {
+    /// Returns the index of the line of the column that a number comes from, adding it if needed.
+    pub fn place(&mut self, number: &Number) -> usize {
         let vector = vector_of(&number.input);
         let name = vector.unwrap_or(&number.input);
-        let at = columns.iter().position(|c| c.column == name).unwrap_or(columns.len());
-        if at == columns.len() {
-            let role = match vector {
-                Some(_) => Use::Vector,
-                None if number.step.of_time() => Use::Time,
-                None => Use::Number,
-            };
-            columns.push(ColumnSummary { column: name.to_string(), role, ..Self::default() });
+        if let Some(place) = self.places.get(name) {
+            return *place;
         }
-        at
+        let role = match vector {
+            Some(_) => Use::Vector,
+            None if number.step.of_time() => Use::Time,
+            None => Use::Number,
+        };
+        let place = self.columns.len();
+        self.places.insert(name.to_string(), place);
+        self.columns.push(ColumnSummary { column: name.into(), role, ..Default::default() });
+        place
     }
 }
 

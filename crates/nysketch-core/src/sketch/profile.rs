@@ -1,6 +1,7 @@
 //! The profile of a model: means, deviations and missing values over all rows and within each
 //! cluster.
 
+use crate::plan::frame::MAX_CENTRE;
 use serde::{Deserialize, Serialize};
 
 /// Means and standard deviations of the columns, in the table's units; saved with a model.
@@ -45,7 +46,7 @@ impl Profile {
         let lengths = self.mean.len() == d && self.deviation.len() == d;
         let spreads = self.spread.is_empty() || self.spread.len() == k;
         let deviations = std::iter::once(&self.deviation).chain(&self.spread);
-        let finite = |x: &f64| x.is_finite();
+        let finite = |x: &f64| x.abs() <= MAX_CENTRE;
         lengths
             && shares
             && spreads

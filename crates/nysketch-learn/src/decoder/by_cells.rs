@@ -35,7 +35,7 @@ const TOLERANCE: f64 = 1e-5;
 
 /// Returns the effort of the search for k centres. With many centres, runs differ little and each
 /// costs more.
-fn effort(k: usize, threads: usize) -> Effort {
+pub(super) fn effort(k: usize, threads: usize) -> Effort {
     let restarts = (RUNS * 50 / k.max(1)).clamp(1, RUNS);
     let (exchanges, tolerance) = (EXCHANGES, TOLERANCE);
     Effort { restarts, iterations: ITERATIONS, exchanges, tolerance, threads }

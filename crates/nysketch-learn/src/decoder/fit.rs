@@ -85,6 +85,7 @@ impl Context<'_> {
         smaller: &[Atom],
     ) -> Result<Model> {
         self.check(params)?;
+        self.check_cost(params)?;
         let start = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
         let (kind, note) = self.covariance(params);
@@ -231,7 +232,7 @@ impl Context<'_> {
     }
 
     /// Returns the decoder to run, with `auto` resolved.
-    fn chosen(&self, params: &FitParams) -> Decoder {
+    pub(super) fn chosen(&self, params: &FitParams) -> Decoder {
         let plan = self.plan();
         // A known covariance or a bandwidth applies to kernel sums only.
         let cells =

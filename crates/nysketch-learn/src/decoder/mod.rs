@@ -17,6 +17,7 @@ mod by_kernel;
 mod by_pursuit;
 mod calibrate;
 mod context;
+mod cost;
 mod cross_validation;
 mod curve;
 mod decode;
@@ -56,6 +57,7 @@ pub mod spectrum;
 pub mod starts;
 
 pub use context::Context;
+pub use cost::Cost;
 pub use cross_validation::{CrossValidation, HeldOutRisk};
 pub use curve::{Curve, CurvePoint, estimated_risk, fit_curve};
 pub use explain::{Explanation, Residual, Verdict, explain, noise_floor};

@@ -308,8 +308,9 @@ impl FitParams {
             let expected = "a share of the column's variance, above 0 and below 1";
             return Err(Error::parameter("`min_variance`", expected, self.min_variance));
         }
-        if !(self.tolerance >= 0.0) {
-            return Err(Error::parameter("`tolerance`", "0 or more", self.tolerance));
+        if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {
+            let expected = "a finite number, 0 or more";
+            return Err(Error::parameter("`tolerance`", expected, self.tolerance));
         }
         for (name, count) in
             [("`restarts`", self.restarts), ("`max_iterations`", self.max_iterations)]

@@ -64,7 +64,7 @@ impl Model {
     /// deviations, in the coordinates of the fit: `√Σ_j (deviation_j/s_j)²`.
     pub fn spread(&self, deviations: &[f64]) -> f64 {
         let square = |(d, scale): (&f64, &f64)| (d / scale).powi(2);
-        deviations.iter().zip(&self.scale).map(square).sum::<f64>().sqrt()
+        deviations.iter().zip(&self.scale).map(square).sum::<f64>().sqrt().min(f64::MAX)
     }
 
     /// Returns the known statistics of the rows of a cluster.

@@ -42,6 +42,9 @@ pub struct Densities {
     pub witnesses: u64,
 }
 
+/// Magnitude of a log density, at most: differences are finite.
+const LARGEST: f64 = 1e200;
+
 impl Densities {
     /// Computes the quantiles from points with these weights; `None` if there are no points or a
     /// log density is not finite.
@@ -108,14 +111,14 @@ impl Densities {
     /// Returns whether all numbers are valid.
     pub(crate) fn is_valid(&self) -> bool {
         let rising =
-            |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
+            |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.abs() <= LARGEST);
         self.share.len() == self.log_density.len()
             && self.share.len() > 1
             && self.share.iter().all(|s| *s > 0.0 && *s < 1.0)
             && self.share.windows(2).all(|w| w[0] < w[1])
             && rising(&self.log_density)
             && (self.error.is_empty() || self.error.len() == self.share.len())
-            && self.error.iter().all(|e| e.is_finite() && *e >= 0.0)
+            && self.error.iter().all(|e| (0.0..=LARGEST).contains(e))
     }
 }
 

@@ -71,7 +71,8 @@ impl Intervals {
     /// Returns whether the intervals can belong to a model with these numbers of clusters or
     /// principal components, and of columns.
     pub(crate) fn fits(&self, clusters: usize, components: usize, columns: usize) -> bool {
-        let ordered = |[low, high]: &Interval| low.is_finite() && high.is_finite() && low <= high;
+        // Lengths are finite.
+        let ordered = |[low, high]: &Interval| low <= high && low.abs().max(high.abs()) <= 1e200;
         let share = |x: &f64| (0.0..=1.0).contains(x);
         let centre = |c: &Vec<Interval>| c.len() == columns && c.iter().all(ordered);
         self.confidence > 0.0

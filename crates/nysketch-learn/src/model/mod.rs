@@ -381,6 +381,8 @@ impl Model {
             return Err(error);
         } else if self.densities.as_ref().is_some_and(|d| self.task != Task::Gmm || !d.is_valid()) {
             "has densities that are not those of a mixture".into()
+        } else if self.report.likelihood.is_some_and(|likelihood| !likelihood.is_valid()) {
+            "has a likelihood beyond 1e200".into()
         } else if self.intervals.as_ref().is_some_and(|i| !self.has_numbers_of(i)) {
             "has intervals of other clusters or columns, or of impossible numbers".into()
         } else if let Some(how) = self.shape.broken(self.task, &self.scale) {

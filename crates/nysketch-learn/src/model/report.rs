@@ -137,6 +137,11 @@ impl Likelihood {
     pub(crate) fn new(mean: f64, error: f64, entropy: f64) -> Self {
         Likelihood { mean, low: mean - error, high: mean + error, entropy }
     }
+
+    /// Whether differences of its numbers are finite.
+    pub(crate) fn is_valid(&self) -> bool {
+        [self.mean, self.low, self.high, self.entropy].iter().all(|x| x.abs() <= 1e200)
+    }
 }
 
 impl Report {

@@ -193,6 +193,11 @@ fn kind_of(data_type: &DataType, length: Option<usize>) -> Kind {
         t if is_numeric(t) => Kind::Number,
         t if is_text(t) => Kind::Text,
         t if is_time(t) => Kind::Date(zone_of(t)),
+        DataType::ListView(field) | DataType::LargeListView(field)
+            if field.data_type().is_integer() || field.data_type().is_floating() =>
+        {
+            Kind::View
+        }
         _ => match vector {
             Some(None) => Kind::List,
             Some(Some(n)) if (1..=MOST_COORDINATES).contains(&n) => Kind::Vector(n),

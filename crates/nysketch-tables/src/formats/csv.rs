@@ -1,6 +1,7 @@
 //! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
 //! read by the thread that took it.
 
+use super::gzip::Gzip;
 use super::records::{Chunk, RecordError, Records, fields_of, mended, single_fields};
 use super::stored::Stored;
 use super::text_rows::{Cell, TextRows};
@@ -115,7 +116,7 @@ pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Sourc
     let (start, source) = peek(source)?;
     let source = BufReader::with_capacity(1 << 17, source);
     if start.starts_with(b"\x1f\x8b") {
-        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(source)));
+        return Ok(Box::new(Gzip::new(source)));
     }
     // Some writers begin with a frame to skip, 0x184D2A50 … 5F.
     let skippable = start.get(1..4) == Some(b"\x2a\x4d\x18") && start[0] & 0xf0 == 0x50;

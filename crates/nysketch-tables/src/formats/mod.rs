@@ -4,6 +4,9 @@
 mod arrays;
 mod budget;
 mod csv;
+mod gzip;
+mod inflate;
+mod int96;
 mod ipc;
 mod lines;
 mod npy;

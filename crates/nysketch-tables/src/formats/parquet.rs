@@ -2,14 +2,18 @@
 
 use super::arrays::{ArrowRaw, guarded, lengths_of, lists_of, schema_of};
 use super::budget::check_expansion;
+use super::inflate::{Packed, check_size};
+use super::int96::{self, Int96};
 use super::stored::Stored;
 use super::thrift::{PageSize, Refused, check_page, check_schema};
+use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::meter::Meter;
 use crate::places::Places;
 use crate::schema::Schema;
 use crate::store;
 use crate::track::{Raw, Track};
+use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use nysketch_core::rows::part_rows;
@@ -35,7 +39,15 @@ pub struct Parquet {
     groups: Vec<u64>,
     rows: u64,
     /// Kept from the first row group that is opened to the last.
-    metadata: Mutex<Option<ArrowReaderMetadata>>,
+    metadata: Mutex<Option<Loaded>>,
+}
+
+/// The footer of a file.
+#[derive(Debug, Clone)]
+struct Loaded {
+    arrow: ArrowReaderMetadata,
+    /// `None` where the file has no INT96 timestamps.
+    int96: Option<Int96>,
 }
 
 impl Parquet {
@@ -43,7 +55,7 @@ impl Parquet {
     pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let chunks = Chunks::open(&file)?;
         let (name, bytes) = (&file.name, chunks.length);
-        let metadata = load(name, &chunks)?;
+        let metadata = load(name, &chunks)?.arrow;
         let rows = |i: usize| u64::try_from(metadata.metadata().row_group(i).num_rows()).ok();
         let groups: Option<Vec<u64>> =
             (0..metadata.metadata().num_row_groups()).map(rows).collect();
@@ -79,17 +91,30 @@ impl Parquet {
         meter: &Arc<Meter>,
     ) -> Result<ParquetTrack> {
         let chunks = Chunks::open(&self.file)?;
-        let metadata = self.metadata(group, &chunks)?;
+        let Loaded { arrow, int96 } = self.metadata(group, &chunks)?;
         let roots = columns.projection.iter().copied();
-        let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
-        let pages = Pages::new(chunks, metadata.metadata().row_group(group));
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata)
-            .with_row_groups(vec![group])
-            .with_projection(mask)
-            .with_batch_size(part_rows(columns.values.len()))
-            .with_offset(skip as usize);
+        let mask = ProjectionMask::roots(arrow.parquet_schema(), roots);
+        let rows = part_rows(columns.values.len());
+        let open = |metadata: ArrowReaderMetadata, mask: ProjectionMask| {
+            let pages = Pages::new(chunks.clone(), metadata.metadata().row_group(group));
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata)
+                .with_row_groups(vec![group])
+                .with_projection(mask)
+                .with_batch_size(rows)
+                .with_offset(skip as usize);
+            guarded(&self.file.name, || builder.build())
+        };
+        let check = int96.and_then(|int96| int96.check(&columns.projection));
+        let check = match check {
+            Some(check) => Some(Milliseconds {
+                reader: open(check.metadata, check.mask)?,
+                places: check.places,
+            }),
+            None => None,
+        };
         Ok(ParquetTrack {
-            reader: guarded(&self.file.name, || builder.build())?,
+            reader: open(arrow, mask)?,
+            check,
             columns: columns.clone(),
             name: self.file.name.clone(),
             meter: meter.clone(),
@@ -97,13 +122,13 @@ impl Parquet {
         })
     }
 
-    fn metadata(&self, group: usize, chunks: &Chunks) -> Result<ArrowReaderMetadata> {
+    fn metadata(&self, group: usize, chunks: &Chunks) -> Result<Loaded> {
         let mut kept = self.metadata.lock().unwrap_or_else(|e| e.into_inner());
         let metadata = match kept.take() {
             Some(metadata) => metadata,
             None => {
                 let metadata = load(&self.file.name, chunks)?;
-                let rows = metadata.metadata().row_groups().iter().map(|g| g.num_rows());
+                let rows = metadata.arrow.metadata().row_groups().iter().map(|g| g.num_rows());
                 if rows.ne(self.groups.iter().map(|rows| *rows as i64)) {
                     return Err(Error::damaged(&self.file.name, "was changed while it was read"));
                 }
@@ -140,24 +165,28 @@ fn lengths(
 /// Rows of a batch that is looked at for the lengths of lists.
 const LOOKED_AT_ROWS: usize = 64;
 
-fn load(name: &str, chunks: &Chunks) -> Result<ArrowReaderMetadata> {
+fn load(name: &str, chunks: &Chunks) -> Result<Loaded> {
     if let Err(Refused::Broken(how)) = check_schema(&chunks.footer(name)?) {
         return Err(Error::damaged(name, format!("cannot be read: {how}")));
     }
     let load = |options| guarded(name, || ArrowReaderMetadata::load(chunks, options));
-    let metadata = load(ArrowReaderOptions::new())?;
-    // The reader makes dictionaries of texts and bytes only; other columns it can read as plain ones.
-    let is_plain_text = |t: &DataType| {
-        use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
-        matches!(t, Utf8 | LargeUtf8 | Binary | LargeBinary)
-    };
-    let unreadable = |t: &DataType| match t {
-        DataType::Dictionary(_, values) => !is_plain_text(values),
+    let mut arrow = load(ArrowReaderOptions::new())?;
+    if arrow.schema().fields().iter().any(|f| is_unreadable(f.data_type())) {
+        arrow = load(ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
+    }
+    let int96 = guarded(name, || Int96::find(&mut arrow))?;
+    Ok(Loaded { arrow, int96 })
+}
+
+/// Whether the reader cannot make dictionaries of this type. It does so for texts and bytes; other columns it can
+/// read as plain ones.
+fn is_unreadable(data_type: &DataType) -> bool {
+    use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
+    match data_type {
+        DataType::Dictionary(_, values) => {
+            !matches!(**values, Utf8 | LargeUtf8 | Binary | LargeBinary)
+        }
         _ => false,
-    };
-    match metadata.schema().fields().iter().any(|f| unreadable(f.data_type())) {
-        true => load(ArrowReaderOptions::new().with_skip_arrow_metadata(true)),
-        false => Ok(metadata),
     }
 }
 
@@ -259,6 +288,7 @@ struct Largest {
 }
 
 /// The pages of a column so far.
+#[derive(Default)]
 struct PagesOfColumn {
     start: u64,
     /// Whether it holds lists.
@@ -269,6 +299,20 @@ struct PagesOfColumn {
     compressed: u64,
     /// Values of all of them.
     values: u64,
+    /// How they are compressed, where they may expand to more than they declare.
+    packed: Option<Packed>,
+    /// The contents of the last dictionary and of the last page of data whose headers were read.
+    contents: [Option<Contents>; 2],
+}
+
+/// What a page declares about the bytes after its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Contents {
+    start: u64,
+    /// Bytes at their start that are not compressed.
+    plain: u64,
+    /// Bytes that all of them expand to.
+    expanded: u64,
 }
 
 impl Largest {
@@ -278,7 +322,8 @@ impl Largest {
             let data = column.data_page_offset();
             let start = size(column.dictionary_page_offset().map_or(data, |at| at.min(data)));
             let lists = column.column_descr().max_rep_level() > 0;
-            PagesOfColumn { start, lists, largest: 0, compressed: 0, values: 0 }
+            let packed = Packed::of(column.compression());
+            PagesOfColumn { start, lists, packed, ..PagesOfColumn::default() }
         };
         let mut columns: Vec<PagesOfColumn> = group.columns().iter().map(column).collect();
         columns.sort_unstable_by_key(|column| column.start);
@@ -288,18 +333,37 @@ impl Largest {
 
     /// Counts a page; refuses it where memory would have to grow out of proportion.
     fn add(&mut self, at: u64, page: PageSize) -> std::result::Result<(), String> {
-        let after = self.columns.partition_point(|column| column.start <= at);
-        if let Some(column) = after.checked_sub(1).and_then(|i| self.columns.get_mut(i)) {
-            self.expanded += page.expanded.saturating_sub(column.largest);
+        let mut more = 0;
+        if let Some(column) = self.column(at) {
+            more = page.expanded.saturating_sub(column.largest);
             column.largest = page.expanded.max(column.largest);
             column.compressed = column.compressed.saturating_add(page.compressed);
             column.values = column.values.saturating_add(page.values);
+            column.contents[usize::from(!page.dictionary)] = page.packed.then_some(Contents {
+                start: at.saturating_add(page.header),
+                plain: page.plain,
+                expanded: page.expanded,
+            });
             // Of other columns so many rows are read at a time; all values may belong to one list.
             if column.lists {
                 check_expansion(column.compressed, column.values.saturating_mul(VALUE))?;
             }
         }
+        self.expanded += more;
         check_expansion(self.compressed, self.expanded)
+    }
+
+    /// The column whose pages are at this place.
+    fn column(&mut self, at: u64) -> Option<&mut PagesOfColumn> {
+        let after = self.columns.partition_point(|column| column.start <= at);
+        after.checked_sub(1).and_then(|i| self.columns.get_mut(i))
+    }
+
+    /// What is to be checked about the contents of a page at this place.
+    fn contents(&mut self, at: u64) -> Option<(Packed, Contents)> {
+        let column = self.column(at)?;
+        let contents = column.contents.into_iter().flatten().find(|c| c.start == at)?;
+        Some((column.packed?, contents))
     }
 }
 
@@ -326,8 +390,16 @@ impl ChunkReader for Pages {
         Ok(PageBytes { bytes, start, checked: false, largest: self.largest.clone() })
     }
 
+    /// The contents of a page, whose header was read before.
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        self.chunks.get_bytes(start, length)
+        let bytes = self.chunks.get_bytes(start, length)?;
+        let contents = self.largest.lock().unwrap_or_else(|e| e.into_inner()).contents(start);
+        if let Some((packed, Contents { plain, expanded, .. })) = contents {
+            let compressed = bytes.get(plain as usize..).unwrap_or_default();
+            check_size(packed, compressed, expanded.saturating_sub(plain))
+                .map_err(ParquetError::General)?;
+        }
+        Ok(bytes)
     }
 }
 
@@ -375,10 +447,18 @@ impl Read for PageBytes {
 /// A row group being read.
 pub struct ParquetTrack {
     reader: ParquetRecordBatchReader,
+    check: Option<Milliseconds>,
     columns: Arc<Places>,
     name: Arc<str>,
     meter: Arc<Meter>,
     bytes_per_row: f64,
+}
+
+/// The INT96 columns in milliseconds, in batches of the same rows.
+struct Milliseconds {
+    reader: ParquetRecordBatchReader,
+    /// Their places among the wanted columns.
+    places: Arc<[usize]>,
 }
 
 impl Track for ParquetTrack {
@@ -386,11 +466,33 @@ impl Track for ParquetTrack {
         let batch = guarded(&self.name, || self.reader.next().transpose())?;
         let Some(batch) = batch else { return Ok(None) };
         self.meter.add((batch.num_rows() as f64 * self.bytes_per_row) as u64);
-        Ok(Some(Box::new(ArrowRaw {
-            batch,
-            columns: self.columns.clone(),
-            name: self.name.clone(),
-        })))
+        let raw = ArrowRaw { batch, columns: self.columns.clone(), name: self.name.clone() };
+        let Some(check) = &mut self.check else { return Ok(Some(Box::new(raw))) };
+        let milliseconds = guarded(&self.name, || check.reader.next().transpose())?;
+        let Some(milliseconds) = milliseconds.filter(|m| m.num_rows() == raw.batch.num_rows())
+        else {
+            return Err(Error::damaged(&self.name, "was changed while it was read").into());
+        };
+        Ok(Some(Box::new(CheckedRaw { raw, milliseconds, places: check.places.clone() })))
+    }
+}
+
+/// Rows with INT96 timestamps.
+struct CheckedRaw {
+    raw: ArrowRaw,
+    milliseconds: RecordBatch,
+    places: Arc<[usize]>,
+}
+
+impl Raw for CheckedRaw {
+    fn rows(&self) -> u64 {
+        self.raw.rows()
+    }
+
+    fn decode(self: Box<Self>, first_row: u64) -> nysketch_core::Result<Batch> {
+        let CheckedRaw { raw, milliseconds, places } = *self;
+        int96::check(&raw.name, first_row, &raw.batch, &milliseconds, &places)?;
+        Box::new(raw).decode(first_row)
     }
 }
 
@@ -402,9 +504,9 @@ mod tests {
     #[test]
     fn values_of_lists_have_a_limit() {
         let add = |lists: bool, values: u64| {
-            let column = PagesOfColumn { start: 4, lists, largest: 0, compressed: 0, values: 0 };
+            let column = PagesOfColumn { start: 4, lists, ..PagesOfColumn::default() };
             let mut pages = Largest { columns: vec![column], expanded: 0, compressed: 100 };
-            let page = PageSize { compressed: 50, expanded: 60, values };
+            let page = PageSize { compressed: 50, expanded: 60, values, ..PageSize::default() };
             pages.add(4, page).and_then(|()| pages.add(200, page))
         };
         assert_eq!(add(false, 1 << 31), Ok(()));

@@ -184,40 +184,63 @@ pub fn check_schema(footer: &[u8]) -> Result<()> {
 }
 
 /// What a page takes: its size in the file and in memory, and what it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageSize {
+    /// Bytes of its header.
+    pub header: u64,
+    /// Bytes after the header.
     pub compressed: u64,
+    /// Bytes that these expand to.
     pub expanded: u64,
+    /// Bytes at the start of these that are never compressed.
+    pub plain: u64,
+    /// Whether the others are compressed, where the column is.
+    pub packed: bool,
     /// How many values it holds, missing ones included.
     pub values: u64,
+    /// Whether it is a dictionary.
+    pub dictionary: bool,
 }
 
 /// Checks the header of a page at the start of some bytes.
 pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
-    let (mut expanded, mut compressed, mut values, mut entries) = (0, 0, 0, 0);
-    Thrift { rest: bytes }.structure(PAGE_HEADER, &mut |path, value| match path {
+    let (mut expanded, mut compressed, mut values, mut entries) = (0, 0, 0, None);
+    let (mut levels, mut packed) = ([0, 0], true);
+    let mut thrift = Thrift { rest: bytes };
+    thrift.structure(PAGE_HEADER, &mut |path, value| match path {
         [EXPANDED] => expanded = value as i32,
         [COMPRESSED] => compressed = value as i32,
-        [DICTIONARY, 1] => entries = value as i32,
+        [DICTIONARY, 1] => entries = Some(value as i32),
         [DATA | DATA_V2, 1] => values = value as i32,
+        [DATA_V2, 5] => levels[0] = value as i32,
+        [DATA_V2, 6] => levels[1] = value as i32,
+        [DATA_V2, 7] => packed = value == 1,
         _ => {}
     })?;
+    let header = (bytes.len() - thrift.rest.len()) as u64;
     let (Ok(expanded), Ok(compressed)) = (u64::try_from(expanded), u64::try_from(compressed))
     else {
         return broken("a page has a negative size");
     };
     // Every value takes a byte or more; memory for all of them is taken at once.
-    if u64::try_from(entries).map_or(true, |entries| entries > expanded) {
+    if let Some(entries) = entries
+        && u64::try_from(entries).map_or(true, |entries| entries > expanded)
+    {
         return broken(format!("a dictionary of {expanded} bytes declares {entries} values"));
     }
+    let (Ok(first), Ok(second)) = (u64::try_from(levels[0]), u64::try_from(levels[1])) else {
+        return broken("a page has levels of a negative size");
+    };
     let Ok(values) = u64::try_from(values) else {
         return broken("a page has a negative number of values");
     };
     check_expansion(compressed, expanded).map_err(Refused::Broken)?;
-    Ok(PageSize { compressed, expanded, values })
+    let (plain, dictionary) = (first + second, entries.is_some());
+    Ok(PageSize { header, compressed, expanded, plain, packed, values, dictionary })
 }
 
-/// Hears the whole numbers of a structure, each with the numbers of the fields that lead to it.
+/// Hears the whole numbers of a structure, and its truth values as 1 and 2, each with the numbers of the fields that
+/// lead to it.
 type Visit<'a> = &'a mut dyn FnMut(&[i16], i64);
 
 /// What is left of some bytes in the compact protocol.
@@ -297,7 +320,7 @@ impl Thrift<'_> {
             path.push(number);
             match (shape, kind) {
                 (None, kind) => self.skip(kind, 16)?,
-                (Some(Boolean), kind) if BOOLEANS.contains(&kind) => {}
+                (Some(Boolean), kind) if BOOLEANS.contains(&kind) => visit(path, kind.into()),
                 (Some(Byte), BYTE) => drop(self.byte()?),
                 (Some(Shape::I32), I32) | (Some(Shape::I64), I64) => visit(path, self.integer()?),
                 (Some(Binary), BINARY) => self.skip(BINARY, 1)?,
@@ -427,7 +450,14 @@ mod tests {
             bytes.extend([0x15, 0, 0, 0]);
             check_page(&bytes)
         };
-        assert_eq!(page(800, 300, 100), Ok(PageSize { compressed: 300, expanded: 800, values: 0 }));
+        let size = PageSize {
+            header: 16,
+            compressed: 300,
+            expanded: 800,
+            packed: true,
+            ..PageSize::default()
+        };
+        assert_eq!(page(800, 300, 100), Ok(PageSize { dictionary: true, ..size }));
         for (expanded, compressed, values) in
             [(i32::MAX, 70_000, 5), (-1, 5, 0), (5, -1, 0), (100, 100, i32::MAX), (9, 9, -1)]
         {

@@ -7,6 +7,7 @@ mod csv;
 mod group;
 mod npy;
 mod parquet;
+mod units;
 
 pub(crate) use group::Group;
 
@@ -88,6 +89,7 @@ impl std::fmt::Debug for TableWriter<'_> {
 impl<'a> TableWriter<'a> {
     /// Starts a table with these columns.
     pub fn new(format: OutputFormat, schema: &SchemaRef, out: &'a mut dyn Out) -> Result<Self> {
+        let mut grouped = None;
         let (encoder, out) = match format {
             OutputFormat::Csv => {
                 let header = csv::header(schema)?;
@@ -100,17 +102,19 @@ impl<'a> TableWriter<'a> {
                 (Encoder::Npy, Appender::Bytes { out, rows: 0, npy: Some(schema.clone()) })
             }
             OutputFormat::Parquet => {
-                let (encoder, file) = parquet::start(schema, out)?;
-                (Encoder::Parquet(encoder), Appender::Parquet(Box::new(file)))
+                let schema = units::schema_of(schema)?;
+                let (encoder, file) = parquet::start(&schema, out)?;
+                let writer = (Encoder::Parquet(encoder), Appender::Parquet(Box::new(file)));
+                grouped = Some(schema);
+                writer
             }
         };
-        let gather = Gather::new(format == OutputFormat::Parquet);
-        Ok(TableWriter { gather, encoder, out })
+        Ok(TableWriter { gather: Gather::new(grouped), encoder, out })
     }
 
     /// Writes some rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        for group in self.gather.push(batch.clone()) {
+        for group in self.gather.push(batch.clone())? {
             self.out.append(self.encoder.encode(group)?)?;
         }
         Ok(())
@@ -132,35 +136,38 @@ const GROUP_BYTES: usize = 64 << 20;
 
 /// Rows that do not make a group yet.
 pub(crate) struct Gather {
-    /// Rows of a group; every batch is one where it is `None`.
-    group_rows: Option<usize>,
+    /// The columns as they are written, where rows make groups. Every batch is a group where it is `None`.
+    grouped: Option<SchemaRef>,
     batches: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
+    /// Rows of the output so far.
+    written: u64,
 }
 
 impl Gather {
-    fn new(groups: bool) -> Self {
-        let group_rows = groups.then_some(GROUP_ROWS);
-        Gather { group_rows, batches: Vec::new(), rows: 0, bytes: 0 }
+    fn new(grouped: Option<SchemaRef>) -> Self {
+        Gather { grouped, batches: Vec::new(), rows: 0, bytes: 0, written: 0 }
     }
 
     /// Adds rows, and returns the groups that they complete.
-    pub fn push(&mut self, mut batch: RecordBatch) -> Vec<Group> {
-        let Some(group_rows) = self.group_rows else { return vec![vec![batch]] };
+    pub fn push(&mut self, batch: RecordBatch) -> Result<Vec<Group>> {
+        let Some(schema) = &self.grouped else { return Ok(vec![vec![batch]]) };
+        let mut batch = units::convert(batch, schema, self.written + 1)?;
+        self.written += batch.num_rows() as u64;
         let mut groups = Vec::new();
         while batch.num_rows() > 0 {
-            let fit = (group_rows - self.rows).min(batch.num_rows());
+            let fit = (GROUP_ROWS - self.rows).min(batch.num_rows());
             let some = batch.slice(0, fit);
             batch = batch.slice(fit, batch.num_rows() - fit);
             self.rows += fit;
             self.bytes += bytes_of(&some);
             self.batches.push(some);
-            if self.rows == group_rows || self.bytes > GROUP_BYTES {
+            if self.rows == GROUP_ROWS || self.bytes > GROUP_BYTES {
                 groups.extend(self.rest());
             }
         }
-        groups
+        Ok(groups)
     }
 
     /// The rows that are left, as a last group.
@@ -255,15 +262,17 @@ mod tests {
         let rows = |groups: &[Group]| -> Vec<usize> {
             groups.iter().map(|g| g.iter().map(|b| b.num_rows()).sum()).collect()
         };
-        let mut gather = Gather::new(true);
-        assert!(gather.push(numbers(GROUP_ROWS - 1)).is_empty());
-        assert_eq!(rows(&gather.push(numbers(2 * GROUP_ROWS))), [GROUP_ROWS, GROUP_ROWS]);
-        assert_eq!(rows(&gather.push(numbers(1))), [GROUP_ROWS]);
+        let mut gather = Gather::new(Some(numbers(0).schema()));
+        assert!(gather.push(numbers(GROUP_ROWS - 1)).unwrap().is_empty());
+        assert_eq!(rows(&gather.push(numbers(2 * GROUP_ROWS)).unwrap()), [GROUP_ROWS, GROUP_ROWS]);
+        assert_eq!(rows(&gather.push(numbers(1)).unwrap()), [GROUP_ROWS]);
         assert!(gather.rest().is_none());
         // Long texts are not all held until there are enough rows; what a slice leaves out does not count.
         let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20); 70]));
         let texts = RecordBatch::try_from_iter([("t", text)]).unwrap();
-        let slices = (0..70).flat_map(|i| gather.push(texts.slice(i, 1))).collect::<Vec<_>>();
+        let mut gather = Gather::new(Some(texts.schema()));
+        let push = |i| gather.push(texts.slice(i, 1)).unwrap();
+        let slices = (0..70).flat_map(push).collect::<Vec<_>>();
         assert_eq!(rows(&slices), [64]);
         assert_eq!(gather.rest().unwrap().len(), 6);
     }

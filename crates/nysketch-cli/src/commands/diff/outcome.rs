@@ -9,6 +9,7 @@ use crate::writing::check_output;
 use anyhow::Result;
 use nysketch::Sketch;
 use nysketch::drift::Verdict;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The outcome of a comparison, for `--exit-code`.
@@ -73,8 +74,9 @@ pub fn check_columns(a: &Sketch, b: &Sketch, first: &Path, second: &Path) -> Res
         return Ok(());
     }
     let missing = |from: &[String], of: &[String]| {
+        let known: HashSet<&String> = from.iter().collect();
         let names: Vec<&str> =
-            of.iter().filter(|c| !from.contains(c)).map(String::as_str).take(5).collect();
+            of.iter().filter(|c| !known.contains(c)).map(String::as_str).take(5).collect();
         if names.is_empty() { "none".to_string() } else { names.join(", ") }
     };
     Err(Usage(format!(
