@@ -87,7 +87,8 @@ fn a_statement_fits_on_one_page() {
     };
     let (one, replaced) = (cells(&page, "| this release"), cells(&page, "replaced"));
     assert_eq!(one[..2], [1.0, 1e-6]);
-    assert_eq!((replaced[0], replaced[1]), (2.111, 1e-6));
+    // 2.111, of which the page shows three digits after the point, rounded up.
+    assert!((2.111..=2.112).contains(&replaced[0]) && replaced[1] == 1e-6, "{replaced:?}");
     // ρ is printed with six digits after the point.
     assert!((replaced[2] - 4.0 * one[2]).abs() < 3e-6);
     assert_eq!(cells(&page, "ledger: 1 release")[..], one[..]);
