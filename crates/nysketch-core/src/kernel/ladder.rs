@@ -80,9 +80,9 @@ impl Ladder {
 
 /// Checks that bandwidths are positive, strictly decreasing, and between 2⁻¹⁰⁰ and 2¹¹⁰.
 pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
-    let usable = |s: f64| (2.0f64.powi(-100)..=2.0f64.powi(110)).contains(&s);
+    let usable = 2.0f64.powi(-100)..=2.0f64.powi(110);
     let falling = bandwidths.windows(2).all(|w| w[0] > w[1]);
-    if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable(*s)) {
+    if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable.contains(s)) {
         return Err(Error::parameter(
             "`bandwidth`",
             "different values of σ² between 2^-100 and 2^110",
