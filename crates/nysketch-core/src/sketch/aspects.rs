@@ -1,9 +1,8 @@
 //! Some rows compared with all rows, aspect by aspect: means, times of day, levels, missing shares.
 
-use crate::sketch::profile::Profile;
-
 use crate::recipe::words::{self, cycle, on_circle, percent};
-use crate::recipe::{Category, Recipe};
+use crate::recipe::{Category, Number, Recipe};
+use crate::sketch::profile::Profile;
 use serde::Serialize;
 
 /// A property in which groups of rows can differ.
@@ -67,26 +66,26 @@ impl Aspect {
         let mut all = Vec::new();
         let mut on_circles = vec![false; numbers.len()];
         for (j, number) in numbers.iter().enumerate() {
-            let same = |k: &usize| {
-                numbers[*k].input == number.input
-                    && cycle(number.step).is_some()
-                    && cycle(numbers[*k].step) == cycle(number.step)
-            };
-            match (on_circles[j], (j + 1..numbers.len()).find(same)) {
-                (true, _) => {}
-                (false, Some(k)) => {
-                    on_circles[k] = true;
-                    all.push(Aspect::Cycle(j, k));
-                }
-                (false, None) => all.push(Aspect::Number(j)),
+            if on_circles[j] {
+                continue;
+            }
+            let partner = (j + 1..numbers.len()).find(|k| same_circle(number, &numbers[*k]));
+            if let Some(k) = partner {
+                on_circles[k] = true;
+                all.push(Aspect::Cycle(j, k));
+            } else {
+                all.push(Aspect::Number(j));
             }
         }
         for (c, category) in recipe.categories.iter().enumerate() {
             all.extend((0..category.len()).map(|level| Aspect::Level(c, level)));
         }
-        // All parts of a time are missing together.
-        let first = |j: &usize| numbers[..*j].iter().all(|n| n.input != numbers[*j].input);
-        all.extend((0..numbers.len()).filter(first).map(Aspect::Missing));
+        for (j, number) in numbers.iter().enumerate() {
+            // All parts of a time are missing together.
+            if numbers[..j].iter().all(|n| n.input != number.input) {
+                all.push(Aspect::Missing(j));
+            }
+        }
         all
     }
 
@@ -124,45 +123,60 @@ impl Aspect {
     }
 }
 
+/// Whether two numbers are the sine and the cosine of the same part of a time.
+fn same_circle(a: &Number, b: &Number) -> bool {
+    a.input == b.input && cycle(a.step).is_some() && cycle(b.step) == cycle(a.step)
+}
+
+/// Returns the difference of the mean of a column from that of all rows, in standard deviations of
+/// all rows; 0 for a constant column.
+fn standardised(group: Facts<'_>, whole: &Profile, j: usize) -> f64 {
+    if whole.deviation[j] > 0.0 {
+        (group.numbers[j] - whole.mean[j]) / whole.deviation[j]
+    } else {
+        0.0
+    }
+}
+
 /// Compares a group of rows with all rows, in every aspect that is known for both, the largest
 /// difference first.
-pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait> {
+pub fn unusual(recipe: &Recipe, group: Facts<'_>, whole: &Profile) -> Vec<Trait> {
     let all = Facts { numbers: &whole.mean, levels: &whole.levels, missing: &whole.missing };
-    let far = |j: usize| match whole.deviation[j] > 0.0 {
-        true => (place.numbers[j] - whole.mean[j]) / whole.deviation[j],
-        false => 0.0,
-    };
-    let beside = |aspect: Aspect| {
-        let (value, overall) = (place.value(aspect, recipe)?, all.value(aspect, recipe)?);
+    let mut traits = Vec::new();
+    for aspect in Aspect::all(recipe) {
+        let values = (group.value(aspect, recipe), all.value(aspect, recipe));
+        let (Some(value), Some(overall)) = values else { continue };
         let deviations = match aspect {
-            Aspect::Number(j) => far(j),
-            Aspect::Cycle(j, k) => far(j).hypot(far(k)) * std::f64::consts::FRAC_1_SQRT_2,
+            Aspect::Number(j) => standardised(group, whole, j),
+            Aspect::Cycle(j, k) => {
+                let (sine, cosine) = (standardised(group, whole, j), standardised(group, whole, k));
+                sine.hypot(cosine) * std::f64::consts::FRAC_1_SQRT_2
+            }
             Aspect::Level(..) | Aspect::Missing(_) => {
                 let variance = overall * (1.0 - overall);
                 if variance > 0.0 { (value - overall) / variance.sqrt() } else { 0.0 }
             }
         };
-        Some(Trait { aspect, value, overall, deviations })
-    };
-    let mut traits: Vec<Trait> = Aspect::all(recipe).into_iter().filter_map(beside).collect();
+        traits.push(Trait { aspect, value, overall, deviations });
+    }
     traits.sort_by(|a, b| b.deviations.abs().total_cmp(&a.deviations.abs()));
     traits
 }
 
 /// Shortens a list of traits: keeps one level per category, the one that is most over-represented.
 pub fn telling(traits: &[Trait]) -> Vec<Trait> {
-    let mut told: Vec<usize> = Vec::new();
+    let mut categories: Vec<usize> = Vec::new();
     let mut kept = Vec::new();
     for t in traits {
         let Aspect::Level(category, _) = t.aspect else {
             kept.push(*t);
             continue;
         };
-        if !told.contains(&category) {
-            told.push(category);
-            let of_it = |t: &&Trait| matches!(t.aspect, Aspect::Level(c, _) if c == category);
-            let most = traits.iter().filter(of_it);
-            kept.extend(most.max_by(|a, b| a.deviations.total_cmp(&b.deviations)));
+        if !categories.contains(&category) {
+            categories.push(category);
+            let levels =
+                traits.iter().filter(|t| matches!(t.aspect, Aspect::Level(c, _) if c == category));
+            kept.extend(levels.max_by(|a, b| a.deviations.total_cmp(&b.deviations)));
         }
     }
     kept
@@ -171,7 +185,7 @@ pub fn telling(traits: &[Trait]) -> Vec<Trait> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{Number, Step};
+    use crate::recipe::Step;
 
     #[test]
     fn the_most_unusual_aspect_comes_first() {
@@ -179,16 +193,18 @@ mod tests {
         let whole = Profile::new(vec![1.0, 1.0, 3.0], vec![2.0, 2.0, 0.0], Vec::new());
         let place = Facts { numbers: &[1.0, 5.0, 3.0], ..Facts::default() };
         let traits = unusual(&recipe, place, &whole);
-        let most = Trait { aspect: Aspect::Number(1), value: 5.0, overall: 1.0, deviations: 2.0 };
-        assert_eq!((traits[0], traits.len()), (most, 3));
+        let largest =
+            Trait { aspect: Aspect::Number(1), value: 5.0, overall: 1.0, deviations: 2.0 };
+        assert_eq!((traits[0], traits.len()), (largest, 3));
         assert_eq!((traits[1].deviations, traits[2].deviations), (0.0, 0.0));
     }
 
     #[test]
-    fn times_levels_and_holes_are_aspects() {
-        let number = |step| Number { input: "when".into(), step };
+    fn times_levels_and_missing_values_are_aspects() {
         let mut recipe = Recipe::plain(["x"]);
-        recipe.numbers.extend([Step::HourSin, Step::HourCos].map(number));
+        for step in [Step::HourSin, Step::HourCos] {
+            recipe.numbers.push(Number { input: "when".into(), step });
+        }
         let (name, levels) = ("c".to_string(), vec!["u".to_string(), "v".to_string()]);
         recipe.categories.push(Category { name, levels, weight: 1.0 });
         let mut whole = Profile::new(vec![0.0, 0.0, 0.1], vec![1.0, 0.5, 0.5], Vec::new());

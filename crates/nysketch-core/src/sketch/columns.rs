@@ -4,8 +4,7 @@
 //! Field names are those of `nysketch inspect --json`.
 
 use crate::plan::Plan;
-use crate::recipe::words::cycle;
-use crate::recipe::words::short;
+use crate::recipe::words::{cycle, short};
 use crate::recipe::{Number, Step, vector_of};
 use crate::sketch::Sketch;
 use serde::Serialize;
@@ -81,10 +80,10 @@ pub struct ColumnSummary {
     /// among its coordinates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<f64>,
-    /// Smallest value seen while planning, in the table's units.
+    /// Smallest value in the sample for planning, in the table's units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Largest value seen while planning, in the table's units.
+    /// Largest value in the sample for planning, in the table's units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
     /// Mean in a sketch, in the table's units; only for a column measured as one number.
@@ -117,15 +116,11 @@ impl ColumnSummary {
         for (j, number) in plan.recipe.numbers.iter().enumerate() {
             let at = Self::place(&mut columns, number);
             columns[at].numbers += 1;
-            let words = &mut columns[at].transformation;
-            let mut say = |word: String| {
-                if !words.contains(&word) {
-                    words.push(word);
-                }
-            };
-            part_of(number.step).into_iter().for_each(|part| say(part.to_string()));
+            if let Some(part) = part_of(number.step) {
+                columns[at].add_transformation(part);
+            }
             if plan.recipe.units.iter().any(|u| u.contains(&j)) {
-                say("length one".into());
+                columns[at].add_transformation("length one");
             }
             // The individual scales of the coordinates of a vector and the parts of a time are not
             // informative.
@@ -135,11 +130,11 @@ impl ColumnSummary {
             }
         }
         for category in plan.categories() {
-            let level = |level: &String| LevelShare { level: level.clone(), share: None };
+            let levels = category.levels.iter().cloned();
             columns.push(ColumnSummary {
                 column: category.name.clone(),
                 role: Use::Category,
-                levels: category.levels.iter().map(level).collect(),
+                levels: levels.map(|level| LevelShare { level, share: None }).collect(),
                 transformation: vec![format!("weight {}", category.weight)],
                 ..Self::default()
             });
@@ -174,14 +169,22 @@ impl ColumnSummary {
             let column = columns.iter_mut().find(|c| c.column == category.name);
             let Some(column) = column else { continue };
             column.missing = Some(counts[category.missing() as usize] as f64 / rows);
-            let known = |code: &usize| *code < category.levels.len() || counts[*code] > 0;
-            let share = |code: usize| LevelShare {
-                level: category.level(code).to_string(),
-                share: Some(counts[code] as f64 / rows),
-            };
-            column.levels = (0..category.len()).filter(known).map(share).collect();
+            column.levels.clear();
+            for (code, count) in counts.into_iter().enumerate().take(category.len()) {
+                if code < category.levels.len() || count > 0 {
+                    let level = category.level(code).to_string();
+                    column.levels.push(LevelShare { level, share: Some(count as f64 / rows) });
+                }
+            }
         }
         columns
+    }
+
+    /// Adds a transformation unless it is listed already.
+    fn add_transformation(&mut self, word: &str) {
+        if !self.transformation.iter().any(|known| known == word) {
+            self.transformation.push(word.to_string());
+        }
     }
 
     /// Returns the index of the column that a number comes from, adding the column if needed.
