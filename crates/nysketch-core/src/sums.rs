@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::numeric::fixed::{MAX_WEIGHT, centred_sum, coordinate_value, squares_possible};
 use crate::plan::Plan;
 use crate::plan::table::{Over, SUMS};
-use crate::recipe::Category;
 use std::ops::{Index, IndexMut};
 
 /// The sums of some rows. Sums that the plan does not collect are empty.
@@ -45,6 +44,40 @@ pub(crate) struct BrokenRule {
     pub sum: String,
     /// The way in which it is invalid.
     pub how: String,
+}
+
+/// The violation of [`Sums::check_squares`].
+const NO_SQUARES: &str = "not be squares of its rows";
+
+impl BrokenRule {
+    fn new(sum: impl Into<String>, how: &str) -> Self {
+        BrokenRule { sum: sum.into(), how: how.to_string() }
+    }
+}
+
+/// The rule that an entry below or above its bounds violates.
+fn out_of_bounds(sum: Sum, entry: usize, is_below: bool) -> BrokenRule {
+    let name = match sum {
+        Sum::Rows => "the number of rows".to_string(),
+        Sum::Skipped => "the number of skipped rows".to_string(),
+        _ => format!("{}[{entry}]", sum.name()),
+    };
+    let how = match sum {
+        Sum::Rows | Sum::Skipped if is_below => "become negative",
+        Sum::Rows => "exceed 2^38",
+        Sum::Skipped => "exceed 2^64",
+        _ if is_below => "fall below what its rows can give",
+        _ => "exceed what its rows can give",
+    };
+    BrokenRule::new(name, how)
+}
+
+/// The quantised coordinate q of n equal rows: `n q = Σq` and `n q² = Σq²`; `None` if the rows
+/// differ.
+fn only_value(sum: i128, square: i128, n: i128) -> Option<i128> {
+    let q = sum / n;
+    let is_only = sum % n == 0 && q.checked_mul(q)?.checked_mul(n)? == square;
+    is_only.then_some(q)
 }
 
 impl Sums {
@@ -102,10 +135,11 @@ impl Sums {
     pub fn cell_mean(&self, cell: usize, exponent: &[i32]) -> Vec<f64> {
         let d = exponent.len();
         let sums = self[Sum::CellSum][cell * d..(cell + 1) * d].iter().zip(exponent);
-        let mean = |(k, (sum, e)): (usize, (&i128, &i32))| {
-            coordinate_value(*sum, *e) / self.present(cell, k).max(1) as f64
-        };
-        sums.enumerate().map(mean).collect()
+        let mut mean = Vec::with_capacity(d);
+        for (k, (sum, e)) in sums.enumerate() {
+            mean.push(coordinate_value(*sum, *e) / self.present(cell, k).max(1) as f64);
+        }
+        mean
     }
 
     /// `Σ (q − q̄)²` of a column over the rows of a cell with a value, in squared units of the
@@ -125,29 +159,31 @@ impl Sums {
     /// the same missing values and the same levels.
     pub fn only_row(&self, plan: &Plan, cell: usize) -> Option<(Vec<Option<i128>>, Vec<u32>)> {
         let (rows, levels) = (self[Sum::CellRows][cell], plan.recipe.levels());
-        let mut counts = &self[Sum::CellLevels][cell * levels..(cell + 1) * levels];
-        let level = |category: &Category| {
-            let own = counts.split_off(..category.len())?;
-            own.iter().position(|n| *n == rows).map(|level| level as u32)
-        };
         if rows == 0 {
             return None;
         }
-        let levels = plan.categories().iter().map(level).collect::<Option<_>>()?;
-        let coordinate = |k: usize| {
+        let mut counts = &self[Sum::CellLevels][cell * levels..(cell + 1) * levels];
+        let mut only_levels = Vec::new();
+        for category in plan.categories() {
+            let of_category = counts.split_off(..category.len())?;
+            only_levels.push(of_category.iter().position(|n| *n == rows)? as u32);
+        }
+        let mut coordinates = Vec::with_capacity(plan.dims());
+        for k in 0..plan.dims() {
             let at = cell * plan.dims() + k;
             let (sum, square) = (self[Sum::CellSum][at], self[Sum::CellSquare][at]);
-            match self.present(cell, k) {
-                0 => Some(None),
-                present if present == rows && sum % rows == 0 => {
-                    let q = sum / rows;
-                    (q.checked_mul(q)?.checked_mul(rows)? == square).then_some(Some(q))
-                }
-                _ => None,
-            }
-        };
-        let coordinates = (0..plan.dims()).map(coordinate).collect::<Option<_>>()?;
-        Some((coordinates, levels))
+            coordinates.push(match self.present(cell, k) {
+                0 => None,
+                present if present == rows => Some(only_value(sum, square, rows)?),
+                _ => return None,
+            });
+        }
+        Some((coordinates, only_levels))
+    }
+
+    /// Sum of a column over all cells.
+    pub(crate) fn column_total(&self, sum: Sum, dims: usize, column: usize) -> i128 {
+        self[sum].iter().skip(column).step_by(dims).sum()
     }
 
     /// Refuses `more` further rows if the sums could overflow.
@@ -161,7 +197,6 @@ impl Sums {
     /// Checks every bound on sums of real rows: counts are non-negative and consistent, features
     /// are within their range, squares are possible for their sums, and cells add up to the total.
     pub(crate) fn check(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
-        let broken = |sum: String, how: &str| Err(BrokenRule { sum, how: how.to_string() });
         let n = self[Sum::Rows][0];
         for spec in plan.measured().specs() {
             for (i, x) in self[spec.sum].iter().enumerate() {
@@ -173,40 +208,30 @@ impl Sums {
                 };
                 let (low, high) = spec.bounds(i, weight);
                 if *x < low || *x > high {
-                    let (name, how) = match (spec.sum, *x < low) {
-                        (Sum::Rows, true) => ("the number of rows".into(), "become negative"),
-                        (Sum::Rows, false) => ("the number of rows".into(), "exceed 2^38"),
-                        (Sum::Skipped, true) => {
-                            ("the number of skipped rows".into(), "become negative")
-                        }
-                        (Sum::Skipped, false) => {
-                            ("the number of skipped rows".into(), "exceed 2^64")
-                        }
-                        (sum, true) => {
-                            (format!("{}[{i}]", sum.name()), "fall below what its rows can give")
-                        }
-                        (sum, false) => {
-                            (format!("{}[{i}]", sum.name()), "exceed what its rows can give")
-                        }
-                    };
-                    return broken(name, how);
+                    return Err(out_of_bounds(spec.sum, i, *x < low));
                 }
             }
         }
         if plan.private.is_some() && self[Sum::Skipped][0] != 0 {
-            return broken(
-                "the number of skipped rows".into(),
+            return Err(BrokenRule::new(
+                "the number of skipped rows",
                 "be above 0, although the plan is private",
-            );
+            ));
         }
         if let Some(people) = plan.people()
             && n > 0
             && self[Sum::PersonRows][0] < i128::from(people.rows)
         {
-            return broken("the most rows of a person".into(), "fall below those of the plan");
+            return Err(BrokenRule::new(
+                "the most rows of a person",
+                "fall below those of the plan",
+            ));
         }
         if plan.collect.cells && self[Sum::CellRows].iter().sum::<i128>() != n {
-            return broken("the rows of the cells".into(), "not add up to the number of rows");
+            return Err(BrokenRule::new(
+                "the rows of the cells",
+                "not add up to the number of rows",
+            ));
         }
         self.check_levels(plan)?;
         self.check_squares(plan)?;
@@ -225,23 +250,22 @@ impl Sums {
             for category in plan.categories() {
                 if counts.by_ref().take(category.len()).sum::<i128>() != *rows {
                     let sum = format!("the levels of '{}' in cell {cell}", category.name);
-                    let how = "not add up to its rows".into();
-                    return Err(BrokenRule { sum, how });
+                    return Err(BrokenRule::new(sum, "not add up to its rows"));
                 }
             }
         }
-        let lacking = self[Sum::Rows][0] - self.complete();
-        let absent = &self[Sum::CellAbsent];
-        let total: i128 = absent.iter().sum();
-        let most = |k: usize| absent.iter().skip(k).step_by(d).sum::<i128>();
+        let incomplete = self[Sum::Rows][0] - self.complete();
+        let missing: i128 = self[Sum::CellAbsent].iter().sum();
         // An incomplete row has between one and `d` missing values.
         if plan.is_partial()
-            && (lacking > total
-                || lacking * (d as i128) < total
-                || (0..d).any(|k| most(k) > lacking))
+            && (incomplete > missing
+                || incomplete * (d as i128) < missing
+                || (0..d).any(|k| self.column_total(Sum::CellAbsent, d, k) > incomplete))
         {
-            let how = "not fit the numbers that rows lack".into();
-            return Err(BrokenRule { sum: "the number of complete rows".into(), how });
+            return Err(BrokenRule::new(
+                "the number of complete rows",
+                "not fit the numbers that rows lack",
+            ));
         }
         Ok(())
     }
@@ -249,7 +273,6 @@ impl Sums {
     /// Checks that sums and squares are possible for the same rows: the Cauchy–Schwarz inequality
     /// for every cell and column, and for every pair of columns.
     fn check_squares(&self, plan: &Plan) -> std::result::Result<(), BrokenRule> {
-        let impossible = |sum: String| BrokenRule { sum, how: "not be squares of its rows".into() };
         let d = plan.dims();
         let each_once = plan.weighting.is_none();
         if plan.collect.cells {
@@ -260,31 +283,37 @@ impl Sums {
                     let one_row = each_once && n == 1;
                     if n > 0 && !squares_possible(square, sum, n) || one_row && square != sum * sum
                     {
-                        return Err(impossible(format!("cell_square[{at}]")));
+                        return Err(BrokenRule::new(format!("cell_square[{at}]"), NO_SQUARES));
                     }
                 }
             }
         }
         let n = self.complete();
         if plan.collect.moments && n > 0 {
-            let (sum, outer) = (&self[Sum::Sum], &self[Sum::Outer]);
-            let centred =
-                |k: usize, l: usize| centred_sum(outer[k * (k + 1) / 2 + l], sum[k], sum[l], n);
-            let squares: Vec<f64> = (0..d).map(|k| centred(k, k)).collect();
+            let squares: Vec<f64> = (0..d).map(|k| self.centred_product(k, k)).collect();
             for k in 0..d {
-                if !squares_possible(outer[k * (k + 3) / 2], sum[k], n) {
-                    return Err(impossible(format!("outer[{}]", k * (k + 3) / 2)));
+                let at = k * (k + 3) / 2;
+                if !squares_possible(self[Sum::Outer][at], self[Sum::Sum][k], n) {
+                    return Err(BrokenRule::new(format!("outer[{at}]"), NO_SQUARES));
                 }
                 for l in 0..k {
                     // Products of centred sums take up to 252 bits; doubles represent them with a
                     // relative error of 2⁻⁵⁰.
-                    if centred(k, l).powi(2) > squares[k] * squares[l] * (1.0 + 1e-12) {
-                        return Err(impossible(format!("outer[{}]", k * (k + 1) / 2 + l)));
+                    let limit = squares[k] * squares[l] * (1.0 + 1e-12);
+                    if self.centred_product(k, l).powi(2) > limit {
+                        let at = k * (k + 1) / 2 + l;
+                        return Err(BrokenRule::new(format!("outer[{at}]"), NO_SQUARES));
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// `Σ (q_k − q̄_k)(q_l − q̄_l)` of two columns over the complete rows, with l ≤ k.
+    fn centred_product(&self, k: usize, l: usize) -> f64 {
+        let (sum, product) = (&self[Sum::Sum], self[Sum::Outer][k * (k + 1) / 2 + l]);
+        centred_sum(product, sum[k], sum[l], self.complete())
     }
 
     /// Checks that the cells add up to the sums of all rows, because every row is in one cell.
@@ -296,12 +325,13 @@ impl Sums {
             return Ok(());
         }
         let d = plan.dims();
-        let total = |sum: Sum, k: usize| self[sum].iter().skip(k).step_by(d).sum::<i128>();
         for k in 0..d {
             let squares = self[Sum::Outer][k * (k + 3) / 2];
-            if total(Sum::CellSum, k) != self[Sum::Sum][k] || total(Sum::CellSquare, k) != squares {
+            if self.column_total(Sum::CellSum, d, k) != self[Sum::Sum][k]
+                || self.column_total(Sum::CellSquare, d, k) != squares
+            {
                 let sum = format!("the cells of column {k}");
-                return Err(BrokenRule { sum, how: "not add up to the sums of all rows".into() });
+                return Err(BrokenRule::new(sum, "not add up to the sums of all rows"));
             }
         }
         Ok(())

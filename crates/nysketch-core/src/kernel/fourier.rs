@@ -181,7 +181,7 @@ impl WithSimd for FourierBlock<'_> {
 struct FourierTile<'a, S: Simd> {
     simd: S,
     factors: &'a [f32],
-    /// Returns the number of vectors for all frequencies.
+    /// Number of vectors of all frequencies.
     vectors: usize,
     sums: &'a mut [S::u32s],
 }
@@ -249,8 +249,8 @@ fn cos_sin_units<S: Simd>(simd: S, phase: S::f32s, quarter_turns: f32) -> [S::u3
     let rounded = simd.add_f32s(angle, round);
     let r = simd.sub_f32s(angle, simd.sub_f32s(rounded, round));
     let r2 = simd.mul_f32s(r, r);
-    let polynomial = |c: [f32; 4]| c.map(|c| simd.splat_f32s(c));
-    let (sin, cos) = (polynomial(SIN), polynomial(COS));
+    let sin = SIN.map(|c| simd.splat_f32s(c));
+    let cos = COS.map(|c| simd.splat_f32s(c));
     let mut s = simd.mul_add_f32s(sin[3], r2, sin[2]);
     s = simd.mul_add_f32s(s, r2, sin[1]);
     s = simd.mul_f32s(simd.mul_add_f32s(s, r2, sin[0]), r);
@@ -296,24 +296,40 @@ mod tests {
         assert!((dot - Kernel::Gaussian.at(sigma2).value(&x, &y)).abs() < 0.02);
     }
 
+    /// The density of adapted lengths, up to a factor.
+    fn density(r: f64) -> f64 {
+        (r * r + 0.25 * r.powi(4)).sqrt() * (-0.5 * r * r).exp()
+    }
+
+    /// `E rⁿ` for that density, by the midpoint rule.
+    fn moment(n: i32) -> f64 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for i in 0..200_000 {
+            let r = (f64::from(i) + 0.5) * 5e-5;
+            sum += r.powi(n) * density(r);
+            total += density(r);
+        }
+        sum / total
+    }
+
+    fn squared_length(w: &[f32]) -> f64 {
+        w.iter().map(|x| f64::from(*x).powi(2)).sum()
+    }
+
     /// Compares moments by quadrature of the density with those of the draws. Squared lengths with
     /// mean 7 have a standard deviation of 5, so means of 50,000 are within 0.1, and their
     /// deviations about as close; normal frequencies would have a deviation of 3.7.
     #[test]
     fn adapted_lengths_have_their_density() {
-        let density = |r: f64| (r * r + 0.25 * r.powi(4)).sqrt() * (-0.5 * r * r).exp();
-        let grid = || (0..200_000).map(|i| (f64::from(i) + 0.5) * 5e-5);
-        let total: f64 = grid().map(density).sum();
-        let moment = |n: i32| grid().map(|r| r.powi(n) * density(r)).sum::<f64>() / total;
         assert!((moment(2) - ADAPTED_SQUARE).abs() < 1e-5, "{}", moment(2));
         let mut rng = ChaCha8Rng::seed_from_u64(8);
         let drawn = draw_frequencies(FrequencyLaw::Adapted, 7, 50_000, &mut rng);
-        let square = |w: &[f32]| w.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
-        let mean = drawn.rows().map(square).sum::<f64>() / 50_000.0;
-        let spread = drawn.rows().map(|w| (square(w) - mean).powi(2)).sum::<f64>() / 50_000.0;
+        let squares: Vec<f64> = drawn.rows().map(squared_length).collect();
+        let mean = squares.iter().sum::<f64>() / 50_000.0;
+        let variance = squares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / 50_000.0;
         let expected = 7.0 / ADAPTED_SQUARE * (moment(4) - moment(2).powi(2)).sqrt();
         assert!((mean - 7.0).abs() < 0.1, "{mean}");
-        assert!((spread.sqrt() - expected).abs() < 0.2, "{} {expected}", spread.sqrt());
+        assert!((variance.sqrt() - expected).abs() < 0.2, "{} {expected}", variance.sqrt());
     }
 
     #[test]

@@ -87,9 +87,9 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<()> {
         let expected = format!("at most {MAX_BANDWIDTHS} values of σ²");
         return Err(Error::parameter("`bandwidth`", expected, bandwidths.len()));
     }
-    let usable = |s: f64| (2.0f64.powi(-100)..=2.0f64.powi(110)).contains(&s);
+    let usable = 2.0f64.powi(-100)..=2.0f64.powi(110);
     let falling = bandwidths.windows(2).all(|w| w[0] > w[1]);
-    if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable(*s)) {
+    if bandwidths.is_empty() || !falling || !bandwidths.iter().all(|s| usable.contains(s)) {
         return Err(Error::parameter(
             "`bandwidth`",
             "different values of σ² between 2^-100 and 2^110",

@@ -60,9 +60,13 @@ impl LevelTables {
     /// `[level][place]` for points in another order. Infinite places have no point and get
     /// infinity.
     pub(super) fn arranged(&self, places: &[f32]) -> Vec<f32> {
-        let lines = self.entries.chunks_exact(self.points.max(1));
-        let at = |line: &[f32], j: f32| line.get(j as usize).copied().unwrap_or(f32::INFINITY);
-        lines.flat_map(|line| places.iter().map(move |j| at(line, *j))).collect()
+        let mut arranged = Vec::new();
+        for line in self.entries.chunks_exact(self.points.max(1)) {
+            for j in places {
+                arranged.push(line.get(*j as usize).copied().unwrap_or(f32::INFINITY));
+            }
+        }
+        arranged
     }
 
     /// `[level][point]`, padded with infinity to whole vectors.

@@ -8,7 +8,7 @@
 //! * [`tile`]: the vectorised pass over rows laid out by [`pack`]; [`scalar`] is its oracle, bit
 //!   for bit;
 //! * [`search`]: the nearest of many landmarks, in [`panels`] of nearby ones with bounds that
-//!   exclude most of them ([`left`]).
+//!   exclude most landmarks ([`left`]).
 
 pub mod exact;
 pub mod exp2;
@@ -19,12 +19,14 @@ pub mod levels;
 #[cfg(feature = "planning")]
 pub mod nystrom;
 pub mod pack;
+mod panel_search;
 pub mod panels;
 pub mod row;
 pub mod scalar;
 pub mod search;
 pub mod table;
 pub mod tile;
+mod tile_pass;
 
 pub use exact::{ScaledKernel, squared_distance};
 pub use table::Kernel;

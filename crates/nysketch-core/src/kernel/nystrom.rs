@@ -34,8 +34,8 @@ impl NystromMap {
     pub fn new(landmarks: &Points, kernel: ScaledKernel, cutoff: f64) -> Result<Self> {
         let m = landmarks.len();
         let eigen = symmetric_eigen(&kernel.gram(landmarks))?;
-        let least = cutoff * eigen.values[0];
-        let rank = eigen.values.iter().take_while(|v| **v > least).count();
+        let min_eigenvalue = cutoff * eigen.values[0];
+        let rank = eigen.values.iter().take_while(|v| **v > min_eigenvalue).count();
         let whitening =
             Matrix::from_fn(rank, m, |l, j| eigen.vectors.get(j, l) / eigen.values[l].sqrt());
         Ok(NystromMap {
@@ -58,8 +58,9 @@ impl NystromMap {
 
     /// Returns `K_m⁺ = WᵀW` and its rank, without eigenvalues below this share of the largest.
     pub fn inverse(&self, cutoff: f64) -> (Matrix, usize) {
-        let least = cutoff * self.eigenvalues[0];
-        let rank = self.eigenvalues.iter().take_while(|v| **v > least).count().min(self.rank());
+        let min_eigenvalue = cutoff * self.eigenvalues[0];
+        let rank =
+            self.eigenvalues.iter().take_while(|v| **v > min_eigenvalue).count().min(self.rank());
         let kept = Matrix::from_fn(rank, self.landmarks.len(), |l, j| self.whitening.get(l, j));
         (kept.gram(), rank)
     }
@@ -67,8 +68,8 @@ impl NystromMap {
     /// Returns `‖W k‖²` of a vector of (mean) kernel values, without eigenvalues below this share
     /// of the largest.
     pub fn squared_norm(&self, kernel_vector: &[f64], cutoff: f64) -> f64 {
-        let least = cutoff * self.eigenvalues[0];
-        let rank = self.eigenvalues.iter().take_while(|v| **v > least).count();
+        let min_eigenvalue = cutoff * self.eigenvalues[0];
+        let rank = self.eigenvalues.iter().take_while(|v| **v > min_eigenvalue).count();
         let whitened = self.whitening.times(kernel_vector);
         let kept = &whitened[..rank.min(whitened.len())];
         dot(kept, kept)
@@ -90,7 +91,13 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::numeric::linalg::{Cholesky, Columns};
+    use crate::numeric::random::Hashes;
     use proptest::prelude::*;
+
+    /// A number within ±`scale`/2.
+    fn around_zero(hashes: &mut Hashes, scale: f64) -> f64 {
+        ((hashes.draw() >> 11) as f64 * 2.0f64.powi(-53) - 0.5) * scale
+    }
 
     fn as_f64(z: &[f32]) -> Vec<f64> {
         z.iter().map(|v| f64::from(*v)).collect()
@@ -103,13 +110,13 @@ mod tests {
         /// so errors of 1e-16 are amplified to at most 1e-10.
         #[test]
         fn lemma_3_1(seed in any::<u64>(), m in 2usize..12, sigma2 in 0.2..1.0f64) {
-            let mut state = seed;
-            let mut next = |scale: f64| {
-                state = crate::rows::sample::mix(state);
-                ((state >> 11) as f64 * 2.0f64.powi(-53) - 0.5) * scale
-            };
+            let mut hashes = Hashes(seed);
             // A jittered row of points at distances of 2 is well conditioned.
-            let data = (0..m).flat_map(|i| [(2 * i) as f32 + next(0.5) as f32, next(1.0) as f32]).collect();
+            let mut data = Vec::new();
+            for i in 0..m {
+                data.push((2 * i) as f32 + around_zero(&mut hashes, 0.5) as f32);
+                data.push(around_zero(&mut hashes, 1.0) as f32);
+            }
             let landmarks = Points::new(2, data);
             let map = NystromMap::new(&landmarks, Kernel::Gaussian.at(sigma2), CUTOFF).unwrap();
             prop_assert_eq!(map.rank(), m);
@@ -117,14 +124,18 @@ mod tests {
                 for j in 0..m {
                     let (x, y) = (as_f64(landmarks.row(i)), as_f64(landmarks.row(j)));
                     let kernel = Kernel::Gaussian.at(sigma2).value(&x, &y);
-                    prop_assert!((dot(&map.features(&x), &map.features(&y)) - kernel).abs() < 1e-10);
+                    let product = dot(&map.features(&x), &map.features(&y));
+                    prop_assert!((product - kernel).abs() < 1e-10);
                 }
             }
-            let x = [next(8.0) + m as f64, next(3.0)];
-            let y = [next(8.0) + m as f64, next(3.0)];
+            let [x, y] = [0, 1].map(|_| {
+                let first = around_zero(&mut hashes, 8.0) + m as f64;
+                [first, around_zero(&mut hashes, 3.0)]
+            });
             let (kx, ky) = (map.kernel_vector(&x), map.kernel_vector(&y));
             let k = Matrix::from_fn(m, m, |i, j| {
-                Kernel::Gaussian.at(sigma2).value(&as_f64(landmarks.row(i)), &as_f64(landmarks.row(j)))
+                let (x, y) = (as_f64(landmarks.row(i)), as_f64(landmarks.row(j)));
+                Kernel::Gaussian.at(sigma2).value(&x, &y)
             });
             let mut columns = Columns::with_capacity(m, 3);
             columns.push(kx.iter().copied());

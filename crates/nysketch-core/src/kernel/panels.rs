@@ -31,7 +31,7 @@
 //! count as [`FAR`].
 
 use super::pack::{PackedRows, ROWS, Value};
-use super::tile::{Plain, Squared, Tile, distances};
+use super::tile_pass::{Plain, Squared, Tile, distances};
 use crate::numeric::points::Points;
 use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
@@ -106,7 +106,7 @@ impl Slack {
     }
 
     /// Amount by which a bound on a distance is reduced.
-    pub fn least(&self) -> f32 {
+    pub fn underflow(&self) -> f32 {
         up(self.distance)
     }
 }
@@ -123,26 +123,26 @@ impl Panels {
         Self::in_groups(landmarks, MAX_GROUPS, instructions)
     }
 
-    /// Arranges landmarks with at most `most` groups.
-    pub fn in_groups(landmarks: &Points, most: usize, instructions: Instructions) -> Self {
+    /// Arranges landmarks in at most `max_groups` groups.
+    pub fn in_groups(landmarks: &Points, max_groups: usize, instructions: Instructions) -> Self {
         let d = landmarks.dims();
         let mut index: Vec<u32> = (0..landmarks.len() as u32).collect();
         halve(landmarks, &mut index);
         index.resize(index.len().next_multiple_of(PANEL), NONE);
         let panels = index.len() / PANEL;
-        let width = panels.div_ceil(most).next_power_of_two();
+        let width = panels.div_ceil(max_groups).next_power_of_two();
         let groups = panels.div_ceil(width);
         let members: Vec<&[u32]> = index.chunks(width * PANEL).collect();
         let mut means = Vec::with_capacity(groups * d);
         for group in &members {
-            let group: Vec<&u32> = group.iter().filter(|j| **j != NONE).collect();
-            let value = |j: &u32, k: usize| f64::from(landmarks.row(*j as usize)[k]);
-            let mean = |k| group.iter().map(|j| value(j, k)).sum::<f64>() / group.len() as f64;
-            means.extend((0..d).map(|k| mean(k) as f32));
+            let points: Vec<&[f32]> = group.iter().filter_map(|j| row(landmarks, *j)).collect();
+            for k in 0..d {
+                let sum = points.iter().map(|z| f64::from(z[k])).sum::<f64>();
+                means.push((sum / points.len() as f64) as f32);
+            }
         }
         let lines: Vec<Option<&[f32]>> = means.chunks_exact(d).map(Some).collect();
         let centres = pack(d, &lines);
-        let place = |j: &u32| if *j == NONE { f32::INFINITY } else { *j as f32 };
         let mut this = Panels {
             dims: d,
             packed: pack(d, &index.iter().map(|j| row(landmarks, *j)).collect::<Vec<_>>()),
@@ -152,7 +152,7 @@ impl Panels {
             farthest: Vec::new(),
             inverse: Vec::new(),
             first: Vec::new(),
-            places: index.iter().map(place).collect(),
+            places: index.iter().map(|j| place(*j)).collect(),
         };
         this.bound(landmarks, &members, &means, instructions);
         this
@@ -184,28 +184,29 @@ impl Panels {
             let (of_points, of_centre) = squares.split_at(squares.len() - line);
             farthest.fill(f64::NEG_INFINITY);
             for squares in of_points.chunks_exact(line) {
-                let own = f64::from(squares[b]) * (1.0 + slack.share) + slack.square;
+                let above = f64::from(squares[b]) * (1.0 + slack.share) + slack.square;
                 for (farthest, square) in farthest.iter_mut().zip(squares) {
-                    let least = f64::from(square.min(FAR)) * (1.0 - slack.share);
-                    *farthest = f64::max(*farthest, own - least);
+                    let below = f64::from(square.min(FAR)) * (1.0 - slack.share);
+                    *farthest = f64::max(*farthest, above - below);
                 }
             }
             for a in 0..self.groups {
-                let most = f64::from(of_centre[a]) * (1.0 + slack.share) + slack.square;
+                let above = f64::from(of_centre[a]) * (1.0 + slack.share) + slack.square;
                 self.farthest[a * line + b] = up(farthest[a]);
-                self.inverse[a * line + b] = ((0.5 - slack.share) / most.sqrt()) as f32;
+                self.inverse[a * line + b] = ((0.5 - slack.share) / above.sqrt()) as f32;
             }
             // The groups nearest to this centre are searched first, so they need no bound.
             let count = FIRST.div_ceil(self.width).min(self.groups);
-            let mut near: Vec<u32> = (0..self.groups as u32).collect();
-            let key = |a: &u32| (*a as usize != b, of_centre[*a as usize].to_bits(), *a);
-            near.select_nth_unstable_by_key(count - 1, key);
+            let mut near: Vec<NearGroup> = (0..self.groups)
+                .map(|a| NearGroup { other: a != b, square: of_centre[a].to_bits(), group: a })
+                .collect();
+            near.select_nth_unstable(count - 1);
             near.truncate(count);
-            near.sort_unstable_by_key(key);
+            near.sort_unstable();
             for a in &near {
-                first_pairs.push((b, *a as usize));
+                first_pairs.push((b, a.group));
             }
-            self.first.push(near.into_iter().flat_map(|a| self.of_group(a as usize)).collect());
+            self.first.push(near.iter().flat_map(|a| self.of_group(a.group)).collect());
         }
         for (a, b) in first_pairs {
             self.farthest[a * line + b] = f32::NEG_INFINITY;
@@ -258,6 +259,16 @@ impl Panels {
     pub fn places(&self) -> &[f32] {
         &self.places
     }
+}
+
+/// A group in the order of the distance of its centre from another group's centre. The other group
+/// itself comes first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct NearGroup {
+    other: bool,
+    /// The bits of the squared distance, which are in the order of the distances.
+    square: u32,
+    group: usize,
 }
 
 /// Computes the squared distances of rows from all centres, `[row][centre]`.
@@ -325,6 +336,11 @@ fn row(landmarks: &Points, j: u32) -> Option<&[f32]> {
     (j != NONE).then(|| landmarks.row(j as usize))
 }
 
+/// The index of a landmark as a number, infinite for padding.
+fn place(j: u32) -> f32 {
+    if j == NONE { f32::INFINITY } else { j as f32 }
+}
+
 /// `[panel][column][lane]` of points. `None` is infinitely distant.
 fn pack(dims: usize, points: &[Option<&[f32]>]) -> Vec<f32> {
     let mut packed = vec![f32::INFINITY; points.len().next_multiple_of(PANEL) * dims];
@@ -340,50 +356,58 @@ fn pack(dims: usize, points: &[Option<&[f32]>]) -> Vec<f32> {
 
 /// Sorts landmarks so that the landmarks of each half, each quarter and so on, down to panels, are
 /// near each other.
-fn halve(landmarks: &Points, some: &mut [u32]) {
-    let panels = some.len().div_ceil(PANEL);
+fn halve(landmarks: &Points, indices: &mut [u32]) {
+    let panels = indices.len().div_ceil(PANEL);
     if panels < 2 {
         return;
     }
-    let direction = longest_direction(landmarks, some);
-    let along = |j: u32| -> f64 {
-        let z = landmarks.row(j as usize).iter();
-        z.zip(&direction).map(|(z, v)| f64::from(*z) * v).sum()
-    };
-    let mut order: Vec<(f64, u32)> = some.iter().map(|j| (along(*j), *j)).collect();
+    let direction = longest_direction(landmarks, indices);
+    let mut order = Vec::with_capacity(indices.len());
+    for j in indices.iter() {
+        let z = landmarks.row(*j as usize).iter();
+        let along: f64 = z.zip(&direction).map(|(z, v)| f64::from(*z) * v).sum();
+        order.push((along, *j));
+    }
     let middle = panels / 2 * PANEL;
     order.select_nth_unstable_by(middle, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    some.iter_mut().zip(order).for_each(|(j, (_, of))| *j = of);
-    let (left, right) = some.split_at_mut(middle);
+    indices.iter_mut().zip(order).for_each(|(j, (_, of))| *j = of);
+    let (left, right) = indices.split_at_mut(middle);
     halve(landmarks, left);
     halve(landmarks, right);
 }
 
 /// The approximate direction of largest variance of some landmarks, by power iteration.
-fn longest_direction(landmarks: &Points, some: &[u32]) -> Vec<f64> {
+fn longest_direction(landmarks: &Points, indices: &[u32]) -> Vec<f64> {
     let d = landmarks.dims();
-    let step = some.len().div_ceil(DIRECTION_POINTS);
-    let some: Vec<&[f32]> = some.iter().step_by(step).map(|j| landmarks.row(*j as usize)).collect();
+    let step = indices.len().div_ceil(DIRECTION_POINTS);
+    let points: Vec<&[f32]> =
+        indices.iter().step_by(step).map(|j| landmarks.row(*j as usize)).collect();
     let mut mean = vec![0.0; d];
-    for z in &some {
-        mean.iter_mut().zip(*z).for_each(|(m, z)| *m += f64::from(*z) / some.len() as f64);
+    for z in &points {
+        mean.iter_mut().zip(*z).for_each(|(m, z)| *m += f64::from(*z) / points.len() as f64);
     }
-    let difference = |z: &&[f32], k: usize| f64::from(z[k]) - mean[k];
-    let length = |z: &&&[f32]| (0..d).map(|k| difference(z, k).powi(2)).sum::<f64>();
-    let farthest = some.iter().max_by(|a, b| length(a).total_cmp(&length(b)));
-    let mut direction: Vec<f64> =
-        (0..d).map(|k| farthest.map_or(0.0, |z| difference(z, k))).collect();
+    let differences: Vec<Vec<f64>> = points
+        .iter()
+        .map(|z| z.iter().zip(&mean).map(|(z, m)| f64::from(*z) - m).collect())
+        .collect();
+    let farthest =
+        differences.iter().max_by(|a, b| squared_length(a).total_cmp(&squared_length(b)));
+    let mut direction = farthest.cloned().unwrap_or_else(|| vec![0.0; d]);
     for _ in 0..DIRECTION_STEPS {
-        let size = direction.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let size = squared_length(&direction).sqrt();
         if !(size > 0.0) {
             break;
         }
         let mut next = vec![0.0; d];
-        for z in &some {
-            let along = (0..d).map(|k| difference(z, k) * direction[k]).sum::<f64>() / size;
-            (0..d).for_each(|k| next[k] += along * difference(z, k));
+        for z in &differences {
+            let along = z.iter().zip(&direction).map(|(z, v)| z * v).sum::<f64>() / size;
+            next.iter_mut().zip(z).for_each(|(next, z)| *next += along * z);
         }
         direction = next;
     }
     direction
+}
+
+fn squared_length(v: &[f64]) -> f64 {
+    v.iter().map(|v| v * v).sum()
 }

@@ -50,15 +50,15 @@ pub fn distance(
     let landmark = landmarks.row(j);
     let numbers = match row.present {
         [] => kernel.distance(row.z, landmark),
-        present => {
-            let there = |values: &[f32]| -> Vec<f32> {
-                let all = values.iter().zip(present);
-                all.filter(|(_, p)| p.to_bits() != 0).map(|(x, _)| *x).collect()
-            };
-            kernel.distance(&there(row.z), &there(landmark))
-        }
+        present => kernel.distance(&only_present(row.z, present), &only_present(landmark, present)),
     };
     tables.map_or(numbers, |tables| tables.add(numbers, row.codes, j))
+}
+
+/// The values that a row has, by its flags.
+fn only_present(values: &[f32], present: &[f32]) -> Vec<f32> {
+    let all = values.iter().zip(present);
+    all.filter(|(_, flag)| flag.to_bits() != 0).map(|(x, _)| *x).collect()
 }
 
 /// Index and distance of the nearest landmark; the first one in case of ties.

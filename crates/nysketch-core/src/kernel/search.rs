@@ -12,20 +12,21 @@
 //! are strictly farther, and ties go to the first landmark.
 //!
 //! If a caller must prove that a landmark is the nearest despite the rounding of single precision,
-//! it passes a [`Reach`]. The search then covers all landmarks within that reach, and keeps the
-//! second smallest distance.
+//! it passes a [`Reach`]. The search then covers all landmarks up to that distance, and keeps
+//! the second smallest distance.
 //!
 //! Contributions of categories are not negative, so bounds on the numeric columns hold with
 //! categories too. Rows with missing values are processed by the tiles. So are all rows for a while
 //! if the bounds exclude too little.
 
 use super::Kernel;
-use super::left::{Left, Possible};
+use super::left::Left;
 use super::levels::LevelTables;
 use super::pack::{MAX_BLOCK, PackedRows, ROWS};
-use super::panels::{FAR, PANEL, Panels, Slack, from_centres};
+use super::panel_search::{LOOK, PanelSearch, vectors};
+use super::panels::{PANEL, Panels, Slack, from_centres};
 use super::row::Rows;
-use super::tile::{Nearest, Squared, Term, Tiles};
+use super::tile::{Nearest, Tiles};
 use crate::numeric::points::Points;
 use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
@@ -35,12 +36,6 @@ use std::sync::{Arc, OnceLock};
 const MANY: usize = 512;
 /// Approximate number of values of rows searched together, in blocks of [`MAX_BLOCK`] rows.
 const TOGETHER: usize = 800;
-/// Number of columns after which sums are checked, if as many columns remain.
-const CHECK: usize = 2 * STEP;
-/// Number of columns that are added without any check.
-const STEP: usize = 8;
-/// Cost of starting a panel, in columns.
-const LOOK: usize = 48;
 /// Share of the columns of all panels up to which the search is faster than the tiles, which
 /// process each column faster.
 const PAYS: f64 = 0.7;
@@ -54,8 +49,11 @@ pub struct PanelsOnce(OnceLock<Arc<Panels>>);
 impl PanelsOnce {
     /// The panels, if there are enough landmarks.
     pub fn of(&self, landmarks: &Points, instructions: Instructions) -> Option<Arc<Panels>> {
-        let new = || Arc::new(Panels::new(landmarks, instructions));
-        (landmarks.len() >= MANY).then(|| self.0.get_or_init(new).clone())
+        if landmarks.len() < MANY {
+            return None;
+        }
+        let panels = self.0.get_or_init(|| Arc::new(Panels::new(landmarks, instructions)));
+        Some(panels.clone())
     }
 }
 
@@ -170,7 +168,7 @@ impl Search {
     }
 
     /// As [`block`](Self::block), with a lower bound on the distance of all other landmarks: the
-    /// second smallest distance, or the reach if that is smaller.
+    /// second smallest distance, or the limit of the search if that is smaller.
     pub fn block_two<'r>(
         &mut self,
         rows: impl Into<Rows<'r>>,
@@ -204,16 +202,16 @@ impl Pruned {
     /// The end of the next range of rows that are searched in the same way, and whether it is
     /// searched in panels.
     fn next(&mut self, from: usize, all: usize) -> (usize, bool) {
-        match (self.pays, self.skip) {
-            (true, _) => (all, true),
-            // A trial.
-            (false, 0) => (all.min(from + MAX_BLOCK), true),
-            (false, skip) => {
-                let to = all.min(from + skip);
-                self.skip -= to - from;
-                (to, false)
-            }
+        if self.pays {
+            return (all, true);
         }
+        if self.skip == 0 {
+            // A trial.
+            return (all.min(from + MAX_BLOCK), true);
+        }
+        let to = all.min(from + self.skip);
+        self.skip -= to - from;
+        (to, false)
     }
 
     fn search<R: Reach>(
@@ -325,334 +323,38 @@ impl<R: Reach> SearchBlock<'_, R> {
     }
 }
 
-struct PanelSearch<'a, S: Simd, const V: usize, F: Reach> {
-    simd: S,
-    panels: &'a Panels,
-    packed: &'a [[S::f32s; V]],
-    /// `[level][panel]`, and the index of the first level of each category.
-    tables: &'a [[S::f32s; V]],
-    starts: &'a [usize],
-    rows: Rows<'a>,
-    /// The nearest landmarks so far.
-    nearest: &'a mut Nearest,
-    reach: &'a F,
-    limits: &'a mut Vec<f32>,
-    work: &'a mut usize,
-}
-
-impl<S: Simd, const V: usize, F: Reach> PanelSearch<'_, S, V, F> {
-    /// The squared distance up to which landmarks matter for a row.
-    #[inline(always)]
-    fn limit(&self, row: usize) -> f32 {
-        if F::FARTHER { self.limits[row] } else { self.nearest.distance[row] }
-    }
-
-    /// Compares a row with the panels around its nearest centre, and records the groups that
-    /// remain. `squares` are its squared distances from all centres.
-    #[inline(always)]
-    fn begin<const P: usize>(
-        &mut self,
-        row: usize,
-        squares: &[f32],
-        slack: Slack,
-        left: &mut Left,
-    ) {
-        let simd = self.simd;
-        self.nearest.index.push(0);
-        self.nearest.distance.push(f32::INFINITY);
-        if F::FARTHER {
-            self.nearest.second.push(f32::INFINITY);
-            self.limits.push(f32::INFINITY);
-        }
-        let own = place_of_least(simd, squares).min(self.panels.groups() - 1);
-        let first = self.panels.first(own);
-        for some in first.chunks(P) {
-            let at = std::array::from_fn(|p| some[p.min(some.len() - 1)]);
-            self.look::<1, P>([row], at, some.len());
-        }
-        let limit = self.limit(row);
-        let near = simd.splat_f32s(-slack.above(squares[own]));
-        let shrink = simd.splat_f32s(slack.shrink());
-        let least = simd.splat_f32s(slack.least());
-        let (far, zero) = (simd.splat_f32s(FAR), simd.splat_f32s(0.0));
-        let (farthest, inverse) = self.panels.bounds(own);
-        let bounds = vectors::<S>(squares).iter().zip(vectors::<S>(farthest));
-        for (at, ((square, farthest), inverse)) in bounds.zip(vectors::<S>(inverse)).enumerate() {
-            let difference = simd.mul_add_f32s(simd.min_f32s(*square, far), shrink, near);
-            let bound = simd.mul_f32s(simd.sub_f32s(difference, *farthest), *inverse);
-            // NaN excludes nothing.
-            let bound = simd.max_f32s(simd.sub_f32s(bound, least), zero);
-            let bound = simd.mul_f32s(simd.mul_f32s(bound, bound), shrink);
-            let excluded = simd.less_than_f32s(simd.splat_f32s(limit), bound);
-            if has_any(simd, simd.not_m32s(excluded)) {
-                let mut lanes = [0.0; PANEL];
-                S::as_mut_simd_f32s(&mut lanes).0[0] = bound;
-                left.add(row, at * S::F32_LANES, &lanes[..S::F32_LANES], limit);
-            }
-        }
-    }
-
-    /// Compares a group's panels with the rows for which the group remains.
-    #[inline(always)]
-    fn finish<const R: usize>(&mut self, group: usize, left: &[Possible]) {
-        let (mut rows, mut count) = ([0; R], 0);
-        for (i, possible) in left.iter().enumerate() {
-            let row = possible.row as usize;
-            rows[count] = row;
-            count += usize::from(!(possible.square > self.limit(row)));
-            if count == R || count > 0 && i + 1 == left.len() {
-                // Unused slots repeat the last row, which changes nothing.
-                let some = std::array::from_fn(|r| rows[r.min(count - 1)]);
-                for panel in self.panels.of_group(group) {
-                    self.look::<R, 1>(some, [panel], count);
-                }
-                count = 0;
-            }
-        }
-    }
-
-    /// Compares rows with panels, of which `count` pairs are distinct.
-    #[inline(always)]
-    fn look<const R: usize, const P: usize>(
-        &mut self,
-        rows: [usize; R],
-        panels: [usize; P],
-        count: usize,
-    ) {
-        let Some(sums) = self.measure(rows, panels, count) else { return };
-        let (simd, never) = (self.simd, self.simd.splat_f32s(f32::INFINITY));
-        for (row, sums) in rows.iter().zip(&sums) {
-            if R > 1 && all_beyond(simd, sums, self.limit(*row)) {
-                continue;
-            }
-            let (index, distance) =
-                (&mut self.nearest.index[*row], &mut self.nearest.distance[*row]);
-            let before = *distance;
-            let least = simd.reduce_min_f32s(least_of(simd, sums));
-            let value = simd.splat_f32s(least);
-            let mut first = never;
-            for (panel, sums) in panels.iter().zip(sums) {
-                let places = &self.panels.places()[panel * PANEL..(panel + 1) * PANEL];
-                for (place, sum) in vectors::<S>(places).iter().zip(sums) {
-                    let here = simd.select_f32s(simd.equal_f32s(*sum, value), *place, never);
-                    first = simd.min_f32s(first, here);
-                }
-            }
-            let first = simd.reduce_min_f32s(first) as u32;
-            let nearer = least < *distance || least == *distance && first < *index;
-            if nearer {
-                (*index, *distance) = (first, least);
-            }
-            if F::FARTHER {
-                // A row, panel or landmark may occur twice, so the second smallest is taken over
-                // all landmarks except the nearest.
-                let (nearest, other) = (*index as f32, if nearer { before } else { f32::INFINITY });
-                let second = self.second_of(nearest, panels, sums).min(other);
-                self.nearest.second[*row] = self.nearest.second[*row].min(second);
-                self.limits[*row] = self.reach.of(self.nearest.distance[*row]);
-            }
-        }
-    }
-
-    /// The smallest sum of panels, except that of one landmark.
-    #[inline(always)]
-    fn second_of<const P: usize>(
-        &self,
-        but: f32,
-        panels: [usize; P],
-        sums: &[[S::f32s; V]; P],
-    ) -> f32 {
-        let (simd, never) = (self.simd, self.simd.splat_f32s(f32::INFINITY));
-        let (but, mut least) = (simd.splat_f32s(but), never);
-        for (panel, sums) in panels.iter().zip(sums) {
-            let places = &self.panels.places()[panel * PANEL..(panel + 1) * PANEL];
-            for (place, sum) in vectors::<S>(places).iter().zip(sums) {
-                let other = simd.select_f32s(simd.equal_f32s(*place, but), never, *sum);
-                least = simd.min_f32s(least, other);
-            }
-        }
-        simd.reduce_min_f32s(least)
-    }
-
-    /// Squared distances of rows from the landmarks of panels, `[row][panel]`, or `None` if all
-    /// exceed the limit of their row.
-    #[inline(always)]
-    fn measure<const R: usize, const P: usize>(
-        &mut self,
-        rows: [usize; R],
-        panels: [usize; P],
-        count: usize,
-    ) -> Option<[[[S::f32s; V]; P]; R]> {
-        let simd = self.simd;
-        let d = self.packed.len() / self.panels.panels();
-        let mut sums = [[[simd.splat_f32s(0.0); V]; P]; R];
-        let x: [_; R] = std::array::from_fn(|r| {
-            self.rows.z[rows[r] * d..(rows[r] + 1) * d].as_chunks::<STEP>()
-        });
-        let z: [_; P] = std::array::from_fn(|p| {
-            self.packed[panels[p] * d..(panels[p] + 1) * d].as_chunks::<STEP>()
-        });
-        for step in 0..d / STEP {
-            let x: [&[f32; STEP]; R] = std::array::from_fn(|r| &x[r].0[step]);
-            let z: [&[[S::f32s; V]; STEP]; P] = std::array::from_fn(|p| &z[p].0[step]);
-            for k in 0..STEP {
-                let x: [f32; R] = std::array::from_fn(|r| x[r][k]);
-                let z: [[S::f32s; V]; P] = std::array::from_fn(|p| z[p][k]);
-                add_column(simd, x, z, &mut sums);
-            }
-            let done = (step + 1) * STEP;
-            if done.is_multiple_of(CHECK) && done + CHECK <= d && self.all_beyond(rows, &sums) {
-                *self.work += count * (done + LOOK);
-                return None;
-            }
-        }
-        for k in 0..d % STEP {
-            let x: [f32; R] = std::array::from_fn(|r| x[r].1[k]);
-            let z: [[S::f32s; V]; P] = std::array::from_fn(|p| z[p].1[k]);
-            add_column(simd, x, z, &mut sums);
-        }
-        *self.work += count * (d + LOOK);
-        self.add_levels(rows, panels, &mut sums);
-        (!self.all_beyond(rows, &sums)).then_some(sums)
-    }
-
-    /// Whether all sums exceed the limit of their row.
-    #[inline(always)]
-    fn all_beyond<const R: usize, const P: usize>(
-        &self,
-        rows: [usize; R],
-        sums: &[[[S::f32s; V]; P]; R],
-    ) -> bool {
-        let mut within = false;
-        for r in 0..R {
-            within |= !all_beyond(self.simd, &sums[r], self.limit(rows[r]));
-        }
-        !within
-    }
-
-    /// Adds the contributions of the rows' levels, in the order of the categories.
-    #[inline(always)]
-    fn add_levels<const R: usize, const P: usize>(
-        &self,
-        rows: [usize; R],
-        panels: [usize; P],
-        sums: &mut [[[S::f32s; V]; P]; R],
-    ) {
-        for (c, start) in self.starts.iter().enumerate() {
-            for r in 0..R {
-                let level = start + self.rows.codes[rows[r] * self.starts.len() + c] as usize;
-                for p in 0..P {
-                    let entries = &self.tables[level * self.panels.panels() + panels[p]];
-                    for v in 0..V {
-                        sums[r][p][v] = self.simd.add_f32s(sums[r][p][v], entries[v]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Adds the contribution of a column to the squared distances of rows from the landmarks of panels.
-#[inline(always)]
-fn add_column<S: Simd, const V: usize, const P: usize, const R: usize>(
-    simd: S,
-    x: [f32; R],
-    z: [[S::f32s; V]; P],
-    sums: &mut [[[S::f32s; V]; P]; R],
-) {
-    for r in 0..R {
-        for p in 0..P {
-            for v in 0..V {
-                let difference = simd.sub_f32s(z[p][v], simd.splat_f32s(x[r]));
-                sums[r][p][v] = Squared::add(simd, sums[r][p][v], difference);
-            }
-        }
-    }
-}
-
-/// Views a slice of whole vectors as vectors.
-#[inline(always)]
-fn vectors<S: Simd>(values: &[f32]) -> &[S::f32s] {
-    S::as_simd_f32s(values).0
-}
-
-/// Index of the smallest value.
-#[inline(always)]
-fn place_of_least<S: Simd>(simd: S, values: &[f32]) -> usize {
-    let mut least = simd.splat_f32s(f32::INFINITY);
-    let mut least_at = simd.splat_f32s(0.0);
-    for (at, value) in vectors::<S>(values).iter().enumerate() {
-        let closer = simd.less_than_f32s(*value, least);
-        least = simd.select_f32s(closer, *value, least);
-        least_at = simd.select_f32s(closer, simd.splat_f32s(at as f32), least_at);
-    }
-    let (mut lanes, mut lanes_at) = ([f32::INFINITY; PANEL], [0.0; PANEL]);
-    S::as_mut_simd_f32s(&mut lanes).0[0] = least;
-    S::as_mut_simd_f32s(&mut lanes_at).0[0] = least_at;
-    let mut first = 0;
-    for lane in 1..S::F32_LANES {
-        if lanes[lane] < lanes[first] {
-            first = lane;
-        }
-    }
-    lanes_at[first] as usize * S::F32_LANES + first
-}
-
-/// The smallest sum in each lane.
-#[inline(always)]
-fn least_of<S: Simd, const V: usize, const P: usize>(simd: S, sums: &[[S::f32s; V]; P]) -> S::f32s {
-    let mut least = sums[0][0];
-    for sum in sums.as_flattened() {
-        least = simd.min_f32s(least, *sum);
-    }
-    least
-}
-
-/// Whether all sums are greater than a limit.
-#[inline(always)]
-fn all_beyond<S: Simd, const V: usize, const P: usize>(
-    simd: S,
-    sums: &[[S::f32s; V]; P],
-    limit: f32,
-) -> bool {
-    let within = simd.less_than_or_equal_f32s(least_of(simd, sums), simd.splat_f32s(limit));
-    !has_any(simd, within)
-}
-
-/// Whether any lane of a mask is true.
-#[inline(always)]
-fn has_any<S: Simd>(simd: S, mask: S::m32s) -> bool {
-    // The index of the lane found depends on the instruction set.
-    simd.first_true_m32s(mask) < S::F32_LANES
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::scalar;
     use super::*;
+    use crate::numeric::random::Hashes;
+    use crate::rows::sample::mix;
     use proptest::prelude::*;
+
+    /// A number within ±1.
+    fn unit(hashes: &mut Hashes) -> f32 {
+        (hashes.draw() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
 
     /// Points of one of several kinds: spread out, in clusters, on a grid with many equal
     /// distances, far from the origin, tiny, huge, with outliers, and mostly equal.
-    fn points(kind: u8, n: usize, d: usize, next: &mut impl FnMut() -> u64) -> Vec<f32> {
-        let mut unit = || (next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
+    fn points(kind: u8, n: usize, d: usize, hashes: &mut Hashes) -> Vec<f32> {
         let mut all = Vec::with_capacity(n * d);
         for i in 0..n {
             // Centres of clusters do not depend on the other points.
-            let centre = crate::rows::sample::mix(i as u64 % 7);
+            let centre = mix(i as u64 % 7);
             for k in 0..d {
-                let c =
-                    (crate::rows::sample::mix(centre ^ k as u64) >> 40) as f32 / (1 << 20) as f32;
+                let c = (mix(centre ^ k as u64) >> 40) as f32 / (1 << 20) as f32;
                 all.push(match kind {
-                    0 => unit(),
-                    1 => c + 0.1 * unit(),
-                    2 => (unit() * 1.5).round(),
-                    3 => 1e6 + unit(),
-                    4 => 1e-22 * (c + unit()),
-                    5 => 1e18 * (c + unit()),
-                    6 => c + 1e-6 * unit(),
-                    7 if i % 50 == 3 => 1e10 * unit(),
-                    7 => unit() * 1e-3,
+                    0 => unit(hashes),
+                    1 => c + 0.1 * unit(hashes),
+                    2 => (unit(hashes) * 1.5).round(),
+                    3 => 1e6 + unit(hashes),
+                    4 => 1e-22 * (c + unit(hashes)),
+                    5 => 1e18 * (c + unit(hashes)),
+                    6 => c + 1e-6 * unit(hashes),
+                    7 if i % 50 == 3 => 1e10 * unit(hashes),
+                    7 => unit(hashes) * 1e-3,
                     _ => f32::from(i % 40 == 0),
                 });
             }
@@ -681,45 +383,56 @@ mod tests {
             m in 1usize..1500,
             n in 1usize..60,
             kinds in (0u8..9, 0u8..9),
-            most in prop::sample::select(vec![1usize, 3, 20, 4096]),
+            max_groups in prop::sample::select(vec![1usize, 3, 20, 4096]),
             levels in prop::collection::vec(1usize..4, 0..3),
             seed in any::<u64>(),
         ) {
-            let mut state = seed;
-            let mut next = || { state = crate::rows::sample::mix(state); state };
-            let landmarks = Points::new(d, points(kinds.0, m, d, &mut next));
-            let mut rows = points(if next() % 3 > 0 { kinds.0 } else { kinds.1 }, n, d, &mut next);
+            let mut hashes = Hashes(seed);
+            let landmarks = Points::new(d, points(kinds.0, m, d, &mut hashes));
+            let kind = if hashes.draw() % 3 > 0 { kinds.0 } else { kinds.1 };
+            let mut rows = points(kind, n, d, &mut hashes);
             // Some rows equal landmarks, some are invalid.
             for i in (0..n).step_by(5) {
-                let j = next() as usize % m;
+                let j = hashes.draw() as usize % m;
                 rows[i * d..(i + 1) * d].copy_from_slice(landmarks.row(j));
             }
             if seed % 8 == 0 {
-                rows[next() as usize % (n * d)] = [f32::NAN, f32::INFINITY, f32::MAX][seed as usize / 8 % 3];
+                let invalid = [f32::NAN, f32::INFINITY, f32::MAX][seed as usize / 8 % 3];
+                rows[hashes.draw() as usize % (n * d)] = invalid;
             }
-            let codes: Vec<u32> = (0..n).flat_map(|_| levels.clone()).map(|l| (next() % l as u64) as u32).collect();
-            let entry = |c: usize, l: usize, j: usize| if (c + l + j).is_multiple_of(3) { 0.0 } else { 0.5 };
-            let tables = (!levels.is_empty()).then(|| LevelTables::new(m, &levels, entry));
+            let mut codes = Vec::new();
+            for _ in 0..n {
+                codes.extend(levels.iter().map(|l| (hashes.draw() % *l as u64) as u32));
+            }
+            let tables = LevelTables::new(m, &levels, |c, l, j| {
+                if (c + l + j).is_multiple_of(3) { 0.0 } else { 0.5 }
+            });
+            let tables = Some(tables).filter(|_| !levels.is_empty());
             let given = Rows { z: &rows, codes: &codes, present: &[] };
             for set in Instructions::all() {
-                let panels = Arc::new(Panels::in_groups(&landmarks, most, set));
+                let panels = Arc::new(Panels::in_groups(&landmarks, max_groups, set));
                 let mut search = Search::new(&landmarks, tables.as_ref(), Some(panels), set);
                 let mut found = Nearest::default();
                 search.block(given, &mut found);
                 for i in 0..n {
-                    let expected = scalar::nearest(Kernel::Gaussian, given.row(i, d, levels.len()), &landmarks, tables.as_ref());
-                    prop_assert_eq!((found.index[i], found.distance[i]), expected, "row {} with {}", i, set.name());
+                    let row = given.row(i, d, levels.len());
+                    let expected =
+                        scalar::nearest(Kernel::Gaussian, row, &landmarks, tables.as_ref());
+                    let found = (found.index[i], found.distance[i]);
+                    prop_assert_eq!(found, expected, "row {} with {}", i, set.name());
                 }
-                // The second smallest distance, up to the reach.
+                // The second smallest distance, up to 1.25 times the smallest.
                 let mut two = Nearest::default();
                 search.block_two(given, &Quarter, &mut two);
                 let mut all = Nearest::default();
-                Search::new(&landmarks, tables.as_ref(), None, set).block_two(given, &Quarter, &mut all);
+                let mut tiles = Search::new(&landmarks, tables.as_ref(), None, set);
+                tiles.block_two(given, &Quarter, &mut all);
+                prop_assert_eq!((&two.index, &two.distance), (&found.index, &found.distance));
                 for i in 0..n {
-                    prop_assert_eq!((two.index[i], two.distance[i]), (found.index[i], found.distance[i]));
-                    let (second, reach) = (all.second[i], Quarter.of(two.distance[i]));
-                    let known = two.second[i] == second || second >= reach && two.second[i] == reach;
-                    prop_assert!(known || two.distance[i].is_nan(), "row {}: {} of {}", i, two.second[i], second);
+                    let (second, found, limit) =
+                        (all.second[i], two.second[i], Quarter.of(two.distance[i]));
+                    let known = found == second || second >= limit && found == limit;
+                    prop_assert!(known || limit.is_nan(), "row {i}: {found} of {second}");
                 }
             }
         }

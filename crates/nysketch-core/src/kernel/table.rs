@@ -19,7 +19,7 @@ use crate::error::names::{Choice, Named, name_of};
 /// assert_eq!(Kernel::from_name("laplace")?, Kernel::Laplace);
 /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
 /// let (plan, _) = plan_for(&table, PlanParams::default().kernel(Kernel::Laplace))?;
-/// assert!(!plan.collect.cells, "cells go with squared distances");
+/// assert!(!plan.collect.cells, "cells need squared distances");
 /// # Ok(())
 /// # }
 /// ```
@@ -99,16 +99,11 @@ impl Kernel {
     #[doc(hidden)]
     pub fn ladder(self, bandwidths: &[f64]) -> Ladder {
         let factor = 1.0 / self.squared(1.0);
-        let squarings = |wide: f64, narrow: f64| match wide / narrow {
-            ratio if ratio == factor => 1,
-            ratio if ratio == factor * factor => 2,
-            _ => 0,
-        };
-        Ladder::new(bandwidths, |sigma2| self.step(sigma2), squarings)
-    }
-
-    fn step(self, sigma2: f64) -> Step {
-        Step::exponential(self.rate(sigma2))
+        Ladder::new(
+            bandwidths,
+            |sigma2| Step::exponential(self.rate(sigma2)),
+            |wide, narrow| squarings(wide / narrow, factor),
+        )
     }
 
     /// The distance in single precision, summed in the order of the columns: the definition of the
@@ -119,5 +114,17 @@ impl Kernel {
             Metric::Squared => differences.fold(0.0, |sum, t| t.mul_add(t, sum)),
             Metric::Absolute => differences.fold(0.0, |sum, t| sum + t.abs()),
         }
+    }
+}
+
+/// The number of squarings from one bandwidth to the next, 1 or 2, or 0 if there is none. `ratio`
+/// is the ratio of their σ², and `factor` its value for one squaring.
+fn squarings(ratio: f64, factor: f64) -> u8 {
+    if ratio == factor {
+        1
+    } else if ratio == factor * factor {
+        2
+    } else {
+        0
     }
 }

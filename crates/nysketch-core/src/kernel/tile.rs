@@ -5,15 +5,17 @@
 //! that fit in the cache before the next tile, so that the nearest landmark so far also stays in
 //! registers. One generic source compiles to AVX2, AVX-512, NEON and scalar code. Each pair of row
 //! and landmark is processed by the operations of [`scalar`](super::scalar) in the same order, so
-//! all of them give the same bits.
+//! the bits are the same.
 
-use super::exp2::{EXP2, ROUND};
-use super::ladder::{FLOOR, Ladder, Step};
+use super::ladder::{Ladder, Step};
 use super::levels::LevelTables;
-use super::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, Value, copy_for, pack_points};
+use super::pack::{MAX_BLOCK, PackedRows, ROWS, VECTORS, pack_points};
 use super::row::Rows;
 use super::scalar::ONE_BITS;
 use super::table::{Kernel, Metric};
+use super::tile_pass::{
+    Absolute, Extras, Incomplete, Kept, Mixed, Plain, Squared, Term, Tile, TilePass,
+};
 use crate::numeric::points::Points;
 use crate::numeric::simd::Instructions;
 use pulp::{Simd, WithSimd};
@@ -39,8 +41,8 @@ pub struct Tiles {
     /// `[rung][landmark, padded]`: sums of the last block.
     sums: Vec<u32>,
     /// `[row][lane]`: the smallest distance so far and the index of its vector, a whole number.
-    least: Vec<f32>,
-    least_at: Vec<f32>,
+    min_distance: Vec<f32>,
+    min_at: Vec<f32>,
     /// The second smallest distance, if it was ever requested.
     second: Vec<f32>,
     packed_rows: PackedRows,
@@ -90,8 +92,8 @@ impl Tiles {
             packed,
             tables: Vec::new(),
             starts: Vec::new(),
-            least: vec![0.0; MAX_BLOCK * lanes],
-            least_at: vec![0.0; MAX_BLOCK * lanes],
+            min_distance: vec![0.0; MAX_BLOCK * lanes],
+            min_at: vec![0.0; MAX_BLOCK * lanes],
             second: Vec::new(),
             packed_rows: PackedRows::new(d),
             packed_present: PackedRows::new(d),
@@ -118,8 +120,8 @@ impl Tiles {
         let n = rows.z.len() / self.dims;
         assert!(n <= MAX_BLOCK && rows.z.len() == n * self.dims, "a block has whole rows");
         assert!(rows.codes.len() == n * self.starts.len(), "a level for each category");
-        let holed = rows.present.len() == rows.z.len() && self.metric == Metric::Squared;
-        assert!(rows.present.is_empty() || holed, "each number is there or not");
+        let flagged = rows.present.len() == rows.z.len() && self.metric == Metric::Squared;
+        assert!(rows.present.is_empty() || flagged, "each number is there or not");
         n
     }
 
@@ -177,7 +179,7 @@ impl Tiles {
         for start in (0..n).step_by(MAX_BLOCK) {
             let rows = rows.part(start..n.min(start + MAX_BLOCK), d, c);
             self.count(&rows);
-            self.second.resize(self.least.len(), 0.0);
+            self.second.resize(self.min_distance.len(), 0.0);
             instructions.dispatch(TileBlock::<2> { tiles: self, rows, nearest: Some(nearest) });
         }
     }
@@ -197,7 +199,7 @@ impl<const KEPT: usize> WithSimd for TileBlock<'_, KEPT> {
     fn with_simd<S: Simd>(self, simd: S) {
         match self.tiles.metric {
             Metric::Squared if !self.rows.present.is_empty() => {
-                self.measure::<S, Squared, Holed>(simd)
+                self.measure::<S, Squared, Incomplete>(simd)
             }
             Metric::Squared if !self.tables().is_empty() => self.measure::<S, Squared, Mixed>(simd),
             Metric::Squared => self.measure::<S, Squared, Plain>(simd),
@@ -216,8 +218,8 @@ impl<const KEPT: usize> TileBlock<'_, KEPT> {
         let TileBlock { tiles, rows, nearest } = self;
         let n = rows.z.len() / tiles.dims;
         if let Some(nearest) = nearest {
-            tiles.least[..n * S::F32_LANES].fill(f32::INFINITY);
-            tiles.least_at[..n * S::F32_LANES].fill(0.0);
+            tiles.min_distance[..n * S::F32_LANES].fill(f32::INFINITY);
+            tiles.min_at[..n * S::F32_LANES].fill(0.0);
             if KEPT == 2 {
                 tiles.second[..n * S::F32_LANES].fill(f32::INFINITY);
             }
@@ -227,56 +229,6 @@ impl<const KEPT: usize> TileBlock<'_, KEPT> {
             run::<S, T, X, 0>(simd, tiles, rows);
         }
     }
-}
-
-/// The contribution of a coordinate to a distance, in vectors.
-pub(super) trait Term {
-    fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s;
-}
-
-pub(super) struct Squared;
-struct Absolute;
-
-impl Term for Squared {
-    #[inline(always)]
-    fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s {
-        simd.mul_add_f32s(difference, difference, sum)
-    }
-}
-
-impl Term for Absolute {
-    #[inline(always)]
-    fn add<S: Simd>(simd: S, sum: S::f32s, difference: S::f32s) -> S::f32s {
-        simd.add_f32s(sum, simd.abs_f32s(difference))
-    }
-}
-
-/// Features of rows beyond complete numeric columns. As a type parameter, they cost nothing for
-/// rows without them.
-pub(super) trait Extras {
-    /// Whether there are categories.
-    const LEVELS: bool;
-    /// Whether numbers are missing.
-    const HOLES: bool;
-}
-
-pub(super) struct Plain;
-struct Mixed;
-struct Holed;
-
-impl Extras for Plain {
-    const LEVELS: bool = false;
-    const HOLES: bool = false;
-}
-
-impl Extras for Mixed {
-    const LEVELS: bool = true;
-    const HOLES: bool = false;
-}
-
-impl Extras for Holed {
-    const LEVELS: bool = true;
-    const HOLES: bool = true;
 }
 
 /// Combines all tiles of a block with all panels.
@@ -290,16 +242,16 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
     let (panels, _) = panels.as_chunks::<VECTORS>();
     let (last, _) = last.as_chunks::<1>();
     let (sums, _) = S::as_mut_simd_u32s(&mut tiles.sums);
-    let (least, _) = S::as_mut_simd_f32s(&mut tiles.least);
-    let (least_at, _) = S::as_mut_simd_f32s(&mut tiles.least_at);
+    let (min_distance, _) = S::as_mut_simd_f32s(&mut tiles.min_distance);
+    let (min_at, _) = S::as_mut_simd_f32s(&mut tiles.min_at);
     let (second, _) = S::as_mut_simd_f32s(&mut tiles.second);
-    let mut kept = Kept::<S> { least, least_at, second };
+    let mut kept = Kept::<S> { min_distance, min_at, second };
     let (tables, _) = S::as_simd_f32s(&tiles.tables);
-    let steps = if X::HOLES { &[][..] } else { &tiles.steps };
+    let steps = if X::MISSING { &[][..] } else { &tiles.steps };
     let starts = &tiles.starts;
     let mut pass = TilePass::<S, KEPT> { simd, steps, vectors, sums, tables, starts };
     tiles.packed_rows.pack(rows.z);
-    if X::HOLES {
+    if X::MISSING {
         tiles.packed_present.pack(rows.present);
     }
     let categories = tiles.starts.len();
@@ -314,7 +266,7 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
         let mut i = 0;
         let mut present = tiles.packed_present.tiles();
         for numbers in tiles.packed_rows.tiles() {
-            let present = if X::HOLES { present.next().unwrap_or(&[]) } else { &[] };
+            let present = if X::MISSING { present.next().unwrap_or(&[]) } else { &[] };
             let codes = &rows.codes[i * categories..];
             let tile = Tile { numbers, present, codes };
             pass.tile::<T, X, _>(tile, first, some, last, kept.from(i));
@@ -322,182 +274,11 @@ fn run<S: Simd, T: Term, X: Extras, const KEPT: usize>(simd: S, tiles: &mut Tile
         }
         let mut present = tiles.packed_present.singles();
         for numbers in tiles.packed_rows.singles() {
-            let present = if X::HOLES { present.next().unwrap_or(&[]) } else { &[] };
+            let present = if X::MISSING { present.next().unwrap_or(&[]) } else { &[] };
             let codes = &rows.codes[i * categories..];
             let tile = Tile { numbers, present, codes };
             pass.tile::<T, X, _>(tile, first, some, last, kept.from(i));
             i += 1;
-        }
-    }
-}
-
-/// R rows.
-#[derive(Clone, Copy)]
-pub(super) struct Tile<'a, const R: usize> {
-    /// `[column][row]`.
-    pub numbers: &'a [[Value; R]],
-    /// `[column][row]`, if values are missing.
-    pub present: &'a [[Value; R]],
-    /// `[row][category]`.
-    pub codes: &'a [u32],
-}
-
-/// The smallest distances of the rows between groups of panels, one vector per row.
-struct Kept<'a, S: Simd> {
-    least: &'a mut [S::f32s],
-    least_at: &'a mut [S::f32s],
-    /// Empty unless requested.
-    second: &'a mut [S::f32s],
-}
-
-impl<S: Simd> Kept<'_, S> {
-    /// The part from this row onwards.
-    #[inline(always)]
-    fn from(&mut self, row: usize) -> Kept<'_, S> {
-        let at = row.min(self.second.len());
-        Kept {
-            least: &mut self.least[row..],
-            least_at: &mut self.least_at[row..],
-            second: &mut self.second[at..],
-        }
-    }
-}
-
-struct TilePass<'a, S: Simd, const KEPT: usize> {
-    simd: S,
-    steps: &'a [Step],
-    /// Number of vectors of all landmarks.
-    vectors: usize,
-    sums: &'a mut [S::u32s],
-    /// `[level][vector]`, and the index of the first level of each category.
-    tables: &'a [S::f32s],
-    starts: &'a [usize],
-}
-
-impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
-    /// Combines one tile of R rows with some panels and possibly a single vector. `first` is the
-    /// index of their first vector.
-    #[inline(always)]
-    fn tile<T: Term, X: Extras, const R: usize>(
-        &mut self,
-        rows: Tile<'_, R>,
-        first: usize,
-        panels: &[[S::f32s; VECTORS]],
-        last: &[[S::f32s; 1]],
-        kept: Kept<'_, S>,
-    ) {
-        let Kept { least, least_at, second } = kept;
-        let never = self.simd.splat_f32s(f32::INFINITY);
-        let mut nearest = Best::<S, R, KEPT> {
-            d2: std::array::from_fn(|r| least[r]),
-            at: std::array::from_fn(|r| least_at[r]),
-            second: std::array::from_fn(|r| if KEPT == 2 { second[r] } else { never }),
-        };
-        let mut vector = first;
-        for panel in panels.chunks_exact(rows.numbers.len()) {
-            self.panel::<T, X, _, _>(rows, panel, vector, &mut nearest);
-            vector += VECTORS;
-        }
-        if !last.is_empty() {
-            self.panel::<T, X, _, _>(rows, last, vector, &mut nearest);
-        }
-        if KEPT > 0 {
-            least[..R].copy_from_slice(&nearest.d2);
-            least_at[..R].copy_from_slice(&nearest.at);
-        }
-        if KEPT == 2 {
-            second[..R].copy_from_slice(&nearest.second);
-        }
-    }
-
-    #[inline(always)]
-    fn panel<T: Term, X: Extras, const R: usize, const V: usize>(
-        &mut self,
-        rows: Tile<'_, R>,
-        panel: &[[S::f32s; V]],
-        vector: usize,
-        nearest: &mut Best<S, R, KEPT>,
-    ) {
-        let mut d2 = distances::<S, T, X, R, V>(self.simd, rows, panel);
-        if X::LEVELS {
-            self.add_levels(rows.codes, vector, &mut d2);
-        }
-        if KEPT > 0 {
-            nearest.look(self.simd, vector, &d2);
-        }
-        self.add(vector, &d2);
-    }
-}
-
-/// Distances of R rows from V vectors of landmarks, over the values that are present, in the order
-/// of the columns.
-#[inline(always)]
-pub(super) fn distances<S: Simd, T: Term, X: Extras, const R: usize, const V: usize>(
-    simd: S,
-    rows: Tile<'_, R>,
-    panel: &[[S::f32s; V]],
-) -> [[S::f32s; V]; R] {
-    let mut sum = [[simd.splat_f32s(0.0); V]; R];
-    for (k, (x, z)) in rows.numbers.iter().zip(panel).enumerate() {
-        for r in 0..R {
-            for v in 0..V {
-                let copy = copy_for(v, S::F32_LANES);
-                let mut difference = simd.sub_f32s(z[v], simd.splat_f32s(x[r][copy]));
-                if X::HOLES {
-                    let there = simd.splat_f32s(rows.present[k][r][copy]);
-                    difference = simd.and_f32s(difference, there);
-                }
-                sum[r][v] = T::add(simd, sum[r][v], difference);
-            }
-        }
-    }
-    sum
-}
-
-impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
-    /// Adds the contributions of the rows' levels, in the order of the categories.
-    #[inline(always)]
-    fn add_levels<const R: usize, const V: usize>(
-        &self,
-        codes: &[u32],
-        vector: usize,
-        d2: &mut [[S::f32s; V]; R],
-    ) {
-        let categories = self.starts.len();
-        for (c, start) in self.starts.iter().enumerate() {
-            for r in 0..R {
-                let level = start + codes[r * categories + c] as usize;
-                let entries = &self.tables[level * self.vectors + vector..][..V];
-                for v in 0..V {
-                    d2[r][v] = self.simd.add_f32s(d2[r][v], entries[v]);
-                }
-            }
-        }
-    }
-}
-
-/// For each lane of each row: the smallest distance, the first vector with that distance, and the
-/// second smallest distance if two are kept.
-struct Best<S: Simd, const R: usize, const KEPT: usize> {
-    d2: [S::f32s; R],
-    at: [S::f32s; R],
-    second: [S::f32s; R],
-}
-
-impl<S: Simd, const R: usize, const KEPT: usize> Best<S, R, KEPT> {
-    #[inline(always)]
-    fn look<const V: usize>(&mut self, simd: S, vector: usize, d2: &[[S::f32s; V]; R]) {
-        for v in 0..V {
-            let here = simd.splat_f32s((vector + v) as f32);
-            for r in 0..R {
-                if KEPT == 2 {
-                    let further = simd.max_f32s(d2[r][v], self.d2[r]);
-                    self.second[r] = simd.min_f32s(self.second[r], further);
-                }
-                let closer = simd.less_than_f32s(d2[r][v], self.d2[r]);
-                self.d2[r] = simd.select_f32s(closer, d2[r][v], self.d2[r]);
-                self.at[r] = simd.select_f32s(closer, here, self.at[r]);
-            }
         }
     }
 }
@@ -510,14 +291,14 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
     n: usize,
     nearest: &mut Nearest,
 ) {
-    let (least, _) = S::as_simd_f32s(&tiles.least);
-    let (least_at, _) = S::as_simd_f32s(&tiles.least_at);
+    let (min_distance, _) = S::as_simd_f32s(&tiles.min_distance);
+    let (min_at, _) = S::as_simd_f32s(&tiles.min_at);
     let (lanes, _) = S::as_simd_f32s(&LANES);
     // Indices are below 2²⁴, so an f32 holds them exactly.
     let width = simd.splat_f32s(S::F32_LANES as f32);
     let never = simd.splat_f32s(f32::INFINITY);
     let (second, _) = S::as_simd_f32s(&tiles.second);
-    for (i, (d2, at)) in least[..n].iter().zip(least_at).enumerate() {
+    for (i, (d2, at)) in min_distance[..n].iter().zip(min_at).enumerate() {
         let nearest_d2 = simd.reduce_min_f32s(*d2);
         let here = simd.equal_f32s(*d2, simd.splat_f32s(nearest_d2));
         let index = simd.mul_add_f32s(*at, width, lanes[0]);
@@ -538,74 +319,22 @@ fn reduce_lanes<S: Simd, const KEPT: usize>(
 const LANES: [f32; 16] =
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
-impl<S: Simd, const KEPT: usize> TilePass<'_, S, KEPT> {
-    /// Kernel values of a tile at every bandwidth, rounded to fixed point and summed over its rows.
-    #[inline(always)]
-    fn add<const R: usize, const V: usize>(&mut self, vector: usize, d2: &[[S::f32s; V]; R]) {
-        let simd = self.simd;
-        let one = simd.splat_f32s(1.0);
-        let floor = simd.splat_f32s(FLOOR);
-        let mut kappa = *d2;
-        for (rung, step) in self.steps.iter().enumerate() {
-            match *step {
-                Step::Exp { factor, limit } => {
-                    for r in 0..R {
-                        for v in 0..V {
-                            kappa[r][v] = exp2(simd, d2[r][v], factor, limit);
-                        }
-                    }
-                }
-                Step::Square { times } => {
-                    for r in 0..R {
-                        for v in 0..V {
-                            let mut k = kappa[r][v];
-                            k = simd.mul_f32s(k, k);
-                            if times == 2 {
-                                k = simd.mul_f32s(k, k);
-                            }
-                            kappa[r][v] = simd.max_f32s(k, floor);
-                        }
-                    }
-                }
-            }
-            let bits = |k: S::f32s| simd.transmute_u32s_f32s(simd.add_f32s(k, one));
-            let total = &mut self.sums[rung * self.vectors + vector..][..V];
-            for v in 0..V {
-                let mut sum = bits(kappa[0][v]);
-                for row in &kappa[1..] {
-                    sum = simd.add_u32s(sum, bits(row[v]));
-                }
-                total[v] = simd.add_u32s(total[v], sum);
-            }
-        }
-    }
-}
-
-/// `2^(min(d², limit) · factor)`; see [`exp2_product`](super::exp2::exp2_product).
-#[inline(always)]
-fn exp2<S: Simd>(simd: S, d2: S::f32s, factor: f32, limit: f32) -> S::f32s {
-    let round = simd.splat_f32s(ROUND);
-    let factor = simd.splat_f32s(factor);
-    let d2 = simd.min_f32s(d2, simd.splat_f32s(limit));
-    let rounded = simd.mul_add_f32s(d2, factor, round);
-    let whole = simd.sub_f32s(round, rounded);
-    let fraction = simd.mul_add_f32s(d2, factor, whole);
-    let mut p = simd.splat_f32s(EXP2[4]);
-    for k in [3, 2, 1, 0] {
-        p = simd.mul_add_f32s(p, fraction, simd.splat_f32s(EXP2[k]));
-    }
-    p = simd.mul_add_f32s(p, fraction, simd.splat_f32s(1.0));
-    let exponent =
-        simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(rounded), simd.splat_u32s(23));
-    simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(p), exponent))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::row::{ABSENT, PRESENT};
+    use super::super::row::take_holes;
     use super::super::scalar;
     use super::*;
+    use crate::numeric::random::Hashes;
     use proptest::prelude::*;
+
+    /// Numbers within ±`spread`/2.
+    fn spread_out(count: usize, spread: f32, hashes: &mut Hashes) -> Vec<f32> {
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(((hashes.draw() >> 40) as f32 / (1 << 24) as f32 - 0.5) * spread);
+        }
+        values
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
@@ -619,13 +348,9 @@ mod tests {
             spread in prop::sample::select(vec![1e-3f32, 1.0, 100.0]),
             laplace in any::<bool>(),
         ) {
-            let mut state = seed;
-            let mut next = || {
-                state = crate::rows::sample::mix(state);
-                ((state >> 40) as f32 / (1 << 24) as f32 - 0.5) * spread
-            };
-            let landmarks = Points::new(d, (0..m * d).map(|_| next()).collect());
-            let rows = Points::new(d, (0..n * d).map(|_| next()).collect());
+            let mut hashes = Hashes(seed);
+            let landmarks = Points::new(d, spread_out(m * d, spread, &mut hashes));
+            let rows = Points::new(d, spread_out(n * d, spread, &mut hashes));
             let kernel = if laplace { Kernel::Laplace } else { Kernel::Gaussian };
             let ladder = kernel.ladder(&[4.0, 1.0, 0.25, 0.125, 0.03, 0.0075]);
 
@@ -645,82 +370,87 @@ mod tests {
                 tiles.block(rows.data(), Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
                 prop_assert_eq!(&got, &expected, "{:?}", set);
                 for (i, x) in rows.rows().enumerate() {
-                    prop_assert_eq!((nearest.index[i], nearest.distance[i]), scalar::nearest(kernel, x.into(), &landmarks, None));
+                    let found = (nearest.index[i], nearest.distance[i]);
+                    prop_assert_eq!(found, scalar::nearest(kernel, x.into(), &landmarks, None));
                 }
                 let mut two = Nearest::default();
                 Tiles::new(&landmarks, kernel, None, set).nearest_two(rows.data(), &mut two);
                 prop_assert_eq!((&two.index, &two.distance), (&nearest.index, &nearest.distance));
                 for (i, x) in rows.rows().enumerate() {
-                    let others = landmarks.rows().enumerate().filter(|(j, _)| *j != two.index[i] as usize);
-                    let second = others.map(|(_, z)| kernel.distance(x, z)).fold(f32::INFINITY, f32::min);
-                    prop_assert_eq!(two.second[i], second);
+                    let others = (0..m).filter(|j| *j != two.index[i] as usize);
+                    let distances = others.map(|j| kernel.distance(x, landmarks.row(j)));
+                    prop_assert_eq!(two.second[i], distances.fold(f32::INFINITY, f32::min));
                 }
             }
         }
 
         /// The same for categories and missing values.
         #[test]
-        fn levels_and_holes_match_the_definition(
+        fn levels_and_missing_values_match_the_definition(
             d in 1usize..12,
             m in 1usize..70,
             n in 1usize..40,
             levels in prop::collection::vec(1usize..9, 0..4),
-            holes in 0u64..3,
+            missing in 0u64..3,
             seed in any::<u64>(),
         ) {
-            let mut state = seed;
-            let mut next = || {
-                state = crate::rows::sample::mix(state);
-                state >> 40
-            };
-            let value = |bits: u64| bits as f32 / (1 << 23) as f32 - 1.0;
-            let landmarks = Points::new(d, (0..m * d).map(|_| value(next())).collect());
-            let mut z: Vec<f32> = (0..n * d).map(|_| value(next())).collect();
+            let (kernel, mut hashes) = (Kernel::Gaussian, Hashes(seed));
+            let landmarks = Points::new(d, spread_out(m * d, 2.0, &mut hashes));
+            let mut z = spread_out(n * d, 2.0, &mut hashes);
             let mut codes = Vec::new();
             for _ in 0..n {
-                codes.extend(levels.iter().map(|l| (next() % *l as u64) as u32));
+                codes.extend(levels.iter().map(|l| (hashes.draw() % *l as u64) as u32));
             }
-            let entries: Vec<f32> = (0..1000).map(|_| value(next()).abs()).collect();
-            let entry = |c: usize, l: usize, j: usize| entries[(c * 311 + l * 17 + j * 7) % 1000];
-            let tables = LevelTables::new(m, &levels, entry);
-            let present: Vec<f32> = match holes {
-                0 => Vec::new(),
-                holes => z.iter_mut().map(|z| match next() % 3 < holes {
-                    true => { *z = 0.0; ABSENT }
-                    false => PRESENT,
-                }).collect(),
-            };
-            let rows = Rows { z: &z, codes: &codes, present: &present };
-            let ladder = Kernel::Gaussian.ladder(&[4.0, 1.0]);
-            let one = |i: usize| rows.row(i, d, levels.len());
-            let distance = |i: usize, j: usize| {
-                scalar::distance(Kernel::Gaussian, one(i), &landmarks, Some(&tables), j)
-            };
-            let mut expected = vec![0u32; 2 * m];
-            for (i, j) in (0..n).flat_map(|i| (0..m).map(move |j| (i, j))).filter(|_| holes == 0) {
-                for (rung, u) in scalar::kernel_units(distance(i, j), &ladder).iter().enumerate() {
-                    expected[rung * m + j] += u;
+            let entries = spread_out(1000, 2.0, &mut hashes);
+            let tables = LevelTables::new(m, &levels, |c, l, j| {
+                entries[(c * 311 + l * 17 + j * 7) % 1000].abs()
+            });
+            let mut present = Vec::new();
+            if missing > 0 {
+                for z in &mut z {
+                    if hashes.draw() % 3 < missing {
+                        *z = f32::NAN;
+                    }
                 }
+                take_holes(&mut z, &mut present);
             }
             // Padding landmarks are infinitely distant only if at least one value is present, or a
             // level.
-            let somewhere = |i: usize| !levels.is_empty() || present.is_empty()
-                || present[i * d..(i + 1) * d].iter().any(|p| p.to_bits() != 0);
-            prop_assume!((0..n).all(somewhere));
+            let has_value = present.chunks(d).all(|row| row.iter().any(|p| p.to_bits() != 0));
+            prop_assume!(!levels.is_empty() || has_value);
+            let rows = Rows { z: &z, codes: &codes, present: &present };
+            let ladder = kernel.ladder(&[4.0, 1.0]);
+            let mut distances = Vec::with_capacity(n * m);
+            let mut expected = vec![0u32; 2 * m];
+            for i in 0..n {
+                let row = rows.row(i, d, levels.len());
+                for j in 0..m {
+                    let distance = scalar::distance(kernel, row, &landmarks, Some(&tables), j);
+                    distances.push(distance);
+                    let units = scalar::kernel_units(distance, &ladder);
+                    for (rung, u) in units.iter().enumerate().filter(|_| missing == 0) {
+                        expected[rung * m + j] += u;
+                    }
+                }
+            }
             for set in Instructions::all() {
-                let new = |ladder| Tiles::new(&landmarks, Kernel::Gaussian, ladder, set).with_levels(Some(&tables));
+                let tiles = Tiles::new(&landmarks, kernel, Some(&ladder), set);
                 let (mut got, mut nearest) = (vec![0u32; 2 * m], Nearest::default());
-                new(Some(&ladder)).block(rows, Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
+                let mut tiles = tiles.with_levels(Some(&tables));
+                tiles.block(rows, Some(&mut nearest), |rung, j, u| got[rung * m + j] = u);
                 prop_assert_eq!(&got, &expected, "{:?}", set);
                 let mut two = Nearest::default();
-                new(None).nearest_two(rows, &mut two);
+                let tiles = Tiles::new(&landmarks, kernel, None, set);
+                tiles.with_levels(Some(&tables)).nearest_two(rows, &mut two);
                 prop_assert_eq!((&two.index, &two.distance), (&nearest.index, &nearest.distance));
                 for i in 0..n {
                     let found = (nearest.index[i], nearest.distance[i]);
-                    prop_assert_eq!(found, scalar::nearest(Kernel::Gaussian, one(i), &landmarks, Some(&tables)));
+                    let row = rows.row(i, d, levels.len());
+                    let first = scalar::nearest(kernel, row, &landmarks, Some(&tables));
+                    prop_assert_eq!(found, first);
                     let others = (0..m).filter(|j| *j != two.index[i] as usize);
-                    let second = others.map(|j| distance(i, j)).fold(f32::INFINITY, f32::min);
-                    prop_assert_eq!(two.second[i], second);
+                    let others = others.map(|j| distances[i * m + j]);
+                    prop_assert_eq!(two.second[i], others.fold(f32::INFINITY, f32::min));
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! The centre of every point while centres move, with bounds that skip most points whose nearest
 //! centre cannot have changed.
 //!
-//! For each point the distance u to its own centre and a lower bound l on the distance to all
-//! others are known. When centres have moved, u is recomputed, and the own centre is still the
-//! nearest in the following cases, in order of increasing cost:
+//! For each point the distance u to its centre and a lower bound l on the distance to all others
+//! are known. When centres have moved, u is recomputed, and the centre is still the nearest
+//! in the following cases, in order of increasing cost:
 //!
 //! 1. u ≤ l − δ, where δ is the longest of all moves (Hamerly 2010);
 //! 2. u ≤ min(l − δ', v), where v is the distance to the nearest of the tenth of the centres that
@@ -24,7 +24,7 @@ const NEARER: f32 = 1e-6;
 /// One in this many centres is evaluated if the first bound does not decide.
 const FASTEST: usize = 10;
 /// That evaluation pays if it decides at least one in this many points.
-const TOLD: usize = 5;
+const DECIDED: usize = 5;
 /// Number of rounds after which an evaluation that did not pay is tried again.
 const PATIENCE: usize = 4;
 /// Number of points that a thread processes at once.
@@ -32,7 +32,7 @@ const CHUNK: usize = 1 << 14;
 
 /// The centre of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Own {
+pub(super) struct Assigned {
     /// Index of the centre; `u32::MAX` before the first round.
     pub centre: u32,
     /// The squared distance to it.
@@ -46,7 +46,7 @@ pub(super) struct Own {
 pub(super) struct Assignment<'a> {
     points: &'a Narrowed,
     places: Vec<Vec<f32>>,
-    own: Vec<Own>,
+    assigned: Vec<Assigned>,
     /// Distance that each centre has moved since the last round.
     moves: Vec<f32>,
     /// Factor above one that covers the rounding error of a distance.
@@ -63,7 +63,7 @@ impl<'a> Assignment<'a> {
         Assignment {
             points,
             places: points.places(centres),
-            own: vec![Own { centre: u32::MAX, d2: f32::INFINITY, others: 0.0 }; len],
+            assigned: vec![Assigned { centre: u32::MAX, d2: f32::INFINITY, others: 0.0 }; len],
             moves: vec![0.0; centres.len()],
             slack: 1.0 + (dims + 8) as f32 * f32::EPSILON,
             threads,
@@ -72,8 +72,8 @@ impl<'a> Assignment<'a> {
     }
 
     /// Returns the centres of the points as of the last round.
-    pub fn own(&self) -> &[Own] {
-        &self.own
+    pub fn assigned(&self) -> &[Assigned] {
+        &self.assigned
     }
 
     /// Moves a centre; at most once between two rounds.
@@ -84,34 +84,38 @@ impl<'a> Assignment<'a> {
         self.places[centre] = place;
     }
 
+    /// Returns the distance that a centre has moved since the last round.
+    fn moved(&self, centre: u32) -> f32 {
+        self.moves[centre as usize]
+    }
+
     /// Updates the centres of all points.
     pub fn round(&mut self) {
         let mut order: Vec<u32> = (0..self.places.len() as u32).collect();
         order.retain(|c| self.moves[*c as usize] > 0.0);
-        let of = |c: &u32| self.moves[*c as usize];
-        order.sort_by(|a, b| of(b).total_cmp(&of(a)).then(a.cmp(b)));
-        let most = order.first().map_or(0.0, of);
+        order.sort_by(|a, b| self.moved(*b).total_cmp(&self.moved(*a)).then(a.cmp(b)));
+        let longest = order.first().map_or(0.0, |c| self.moved(*c));
         let (fastest, slower) = order.split_at(order.len().min(self.places.len() / FASTEST));
-        let rest = slower.first().map_or(0.0, of);
-        let mut doubtful = self.unsettled(most);
+        let rest = slower.first().map_or(0.0, |c| self.moved(*c));
+        let mut doubtful = self.unsettled(longest);
         let tries = self.idle == 0 || self.idle >= PATIENCE;
         if !fastest.is_empty() && !doubtful.is_empty() && tries {
             let before = doubtful.len();
-            doubtful = self.untold(doubtful, fastest, rest);
-            let pays = TOLD * (before - doubtful.len()) >= before;
+            doubtful = self.undecided(doubtful, fastest, rest);
+            let pays = DECIDED * (before - doubtful.len()) >= before;
             self.idle = usize::from(!pays);
         } else {
             self.idle += usize::from(!tries);
         }
         let found = self.points.nearest_and_reach(&doubtful, &self.places, self.threads);
         for (i, near) in doubtful.iter().zip(found) {
-            let own = &mut self.own[*i as usize];
-            if near.first < own.d2 * (1.0 - NEARER) || own.centre == u32::MAX {
-                (own.centre, own.d2) = (near.centre, near.first);
-                own.others = near.second.sqrt();
+            let point = &mut self.assigned[*i as usize];
+            if near.first < point.d2 * (1.0 - NEARER) || point.centre == u32::MAX {
+                (point.centre, point.d2) = (near.centre, near.first);
+                point.others = near.second.sqrt();
             } else {
-                let nearest = if near.centre == own.centre { near.second } else { near.first };
-                own.others = nearest.sqrt();
+                let nearest = if near.centre == point.centre { near.second } else { near.first };
+                point.others = nearest.sqrt();
             }
         }
         self.moves.fill(0.0);
@@ -119,37 +123,45 @@ impl<'a> Assignment<'a> {
 
     /// Recomputes distances to centres that moved, and returns the points that the first bound
     /// leaves undecided.
-    fn unsettled(&mut self, most: f32) -> Vec<u32> {
+    fn unsettled(&mut self, longest: f32) -> Vec<u32> {
         let (points, places, moves) = (self.points, &self.places[..], &self.moves[..]);
         let slack = self.slack;
-        let some = |(chunk, own): (usize, &mut [Own])| {
-            let mut doubtful = Vec::new();
-            let (first, found) = (chunk * CHUNK, &mut doubtful);
-            let test = FirstBound { points, places, moves, own, first, most, slack, found };
-            Instructions::best().run(test);
-            doubtful
-        };
-        let chunks = self.own.chunks_mut(CHUNK).enumerate().collect();
-        in_parallel(self.threads, chunks, some).concat()
+        let chunks = self.assigned.chunks_mut(CHUNK).enumerate().collect();
+        let doubtful = in_parallel(self.threads, chunks, |(chunk, assigned)| {
+            let (first, mut found) = (chunk * CHUNK, Vec::new());
+            Instructions::best().run(FirstBound {
+                points,
+                places,
+                moves,
+                assigned,
+                first,
+                longest,
+                slack,
+                found: &mut found,
+            });
+            found
+        });
+        doubtful.concat()
     }
 
     /// Evaluates the centres that moved most, and returns the points that the second bound leaves
     /// undecided.
-    fn untold(&mut self, doubtful: Vec<u32>, fastest: &[u32], rest: f32) -> Vec<u32> {
+    fn undecided(&mut self, doubtful: Vec<u32>, fastest: &[u32], rest: f32) -> Vec<u32> {
         let places: Vec<_> = fastest.iter().map(|c| self.places[*c as usize].clone()).collect();
         let found = self.points.nearest_two(&doubtful, &places, self.threads);
-        let mut untold = Vec::new();
+        let mut undecided = Vec::new();
         for (i, near) in doubtful.into_iter().zip(found) {
-            let own = &mut self.own[i as usize];
-            let is_own = fastest[near.centre as usize] == own.centre;
-            let other = if is_own { near.second } else { near.first };
-            let others = (own.others - rest).next_down().min(other.sqrt());
-            match own.d2.sqrt() * self.slack <= others {
-                true => own.others = others,
-                false => untold.push(i),
+            let point = &mut self.assigned[i as usize];
+            let is_same = fastest[near.centre as usize] == point.centre;
+            let other = if is_same { near.second } else { near.first };
+            let others = (point.others - rest).next_down().min(other.sqrt());
+            if point.d2.sqrt() * self.slack <= others {
+                point.others = others;
+            } else {
+                undecided.push(i);
             }
         }
-        untold
+        undecided
     }
 }
 
@@ -158,10 +170,11 @@ struct FirstBound<'a> {
     points: &'a Narrowed,
     places: &'a [Vec<f32>],
     moves: &'a [f32],
-    own: &'a mut [Own],
+    assigned: &'a mut [Assigned],
     /// Index of the first point.
     first: usize,
-    most: f32,
+    /// The longest of all moves.
+    longest: f32,
     slack: f32,
     found: &'a mut Vec<u32>,
 }
@@ -169,15 +182,16 @@ struct FirstBound<'a> {
 impl Work for FirstBound<'_> {
     #[inline(always)]
     fn work(self) {
-        for (i, own) in self.own.iter_mut().enumerate() {
-            let (i, centre) = (self.first + i, own.centre as usize);
+        for (i, point) in self.assigned.iter_mut().enumerate() {
+            let (i, centre) = (self.first + i, point.centre as usize);
             if self.moves.get(centre).is_some_and(|moved| *moved > 0.0) {
-                own.d2 = self.points.own(i, &self.places[centre]);
+                point.d2 = self.points.weighted_distance(i, &self.places[centre]);
             }
-            let others = (own.others - self.most).next_down();
-            match own.d2.sqrt() * self.slack <= others {
-                true => own.others = others,
-                false => self.found.push(i as u32),
+            let others = (point.others - self.longest).next_down();
+            if point.d2.sqrt() * self.slack <= others {
+                point.others = others;
+            } else {
+                self.found.push(i as u32);
             }
         }
     }
@@ -186,8 +200,19 @@ impl Work for FirstBound<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::random::Hashes;
     use crate::rows::sample::mix;
     use proptest::prelude::*;
+
+    /// Numbers from 0 to 8, whole numbers on a grid.
+    fn numbers(count: usize, grid: bool, hashes: &mut Hashes) -> Vec<f64> {
+        let mut numbers = Vec::with_capacity(count);
+        for _ in 0..count {
+            let x = (hashes.draw() >> 40) as f64 / (1u64 << 24) as f64;
+            numbers.push(if grid { (8.0 * x).floor() } else { 8.0 * x });
+        }
+        numbers
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
@@ -199,36 +224,39 @@ mod tests {
             d in 1usize..6,
             k in prop_oneof![9 => 1usize..60, 1 => 512usize..600],
             n in 1usize..500,
-            (step, rounds) in prop::sample::select(vec![(2e-7, 150), (1e-3, 12), (0.1, 12), (1.0, 12)]),
+            (step, rounds) in
+                prop::sample::select(vec![(2e-7, 150), (1e-3, 12), (0.1, 12), (1.0, 12)]),
             grid in any::<bool>(),
             partly in any::<bool>(),
             threads in 1usize..3,
             seed in any::<u64>(),
         ) {
-            let mut state = seed;
-            let mut next = || {
-                state = mix(state);
-                let x = (state >> 40) as f64 / (1u64 << 24) as f64;
-                if grid { (8.0 * x).floor() } else { 8.0 * x }
-            };
-            let points: Vec<f64> = (0..n * d).map(|_| next()).collect();
-            let known: Vec<f64> = (0..if partly { n * d } else { 0 }).map(|_| next() / 8.0).collect();
+            let mut hashes = Hashes(seed);
+            let points = numbers(n * d, grid, &mut hashes);
+            let mut known = numbers(if partly { n * d } else { 0 }, grid, &mut hashes);
+            known.iter_mut().for_each(|share| *share /= 8.0);
             let narrowed = Narrowed::new(d, &points, &known);
-            let mut centres: Vec<Vec<f64>> = (0..k).map(|_| (0..d).map(|_| next()).collect()).collect();
+            let mut centres = Vec::new();
+            for _ in 0..k {
+                centres.push(numbers(d, grid, &mut hashes));
+            }
             let mut assignment = Assignment::new(&narrowed, &centres, threads);
             let all: Vec<u32> = (0..n as u32).collect();
             for round in 0..if k < 500 { rounds } else { 12 } {
                 assignment.round();
                 let places = narrowed.places(&centres);
-                for (i, (own, near)) in assignment.own().iter().zip(narrowed.nearest(&all, &places, 1)).enumerate() {
-                    let d2 = narrowed.own(i, &places[own.centre as usize]);
-                    prop_assert_eq!(own.d2.to_bits(), d2.to_bits());
+                let nearest = narrowed.nearest(&all, &places, 1);
+                for (i, (point, near)) in assignment.assigned().iter().zip(nearest).enumerate() {
+                    let d2 = narrowed.weighted_distance(i, &places[point.centre as usize]);
+                    prop_assert_eq!(point.d2.to_bits(), d2.to_bits());
                     prop_assert!(near.first >= d2 * (1.0 - NEARER), "round {} point {}", round, i);
                 }
                 for (c, centre) in centres.iter_mut().enumerate() {
                     if !mix(seed ^ (round * 1000 + c) as u64).is_multiple_of(4) {
                         let far = if c % 17 == round % 17 { 50.0 } else { 1.0 };
-                        centre.iter_mut().for_each(|x| *x += far * step * (next() / 4.0 - 1.0));
+                        for (x, number) in centre.iter_mut().zip(numbers(d, grid, &mut hashes)) {
+                            *x += far * step * (number / 4.0 - 1.0);
+                        }
                         assignment.place(c, centre);
                     }
                 }

@@ -1,7 +1,7 @@
 //! Lloyd's iterations. They recompute only centres whose points have changed, and only points whose
 //! nearest centre the [bounds](super::assignment) leave undecided.
 
-use super::assignment::{Assignment, Own};
+use super::assignment::{Assigned, Assignment};
 use super::effort::Effort;
 use super::points::{Loss, WeightedPoints};
 
@@ -20,20 +20,20 @@ pub(super) fn iterate(
     let mut unsettled = vec![true; centres.len()];
     let mut cost = f64::INFINITY;
     for done in 0..effort.iterations {
-        let before: Vec<u32> = assignment.own().iter().map(|o| o.centre).collect();
+        let before: Vec<u32> = assignment.assigned().iter().map(|o| o.centre).collect();
         assignment.round();
-        let own = assignment.own();
-        for (before, now) in before.iter().zip(own).filter(|(b, n)| **b != n.centre) {
+        let assigned = assignment.assigned();
+        for (before, now) in before.iter().zip(assigned).filter(|(b, n)| **b != n.centre) {
             unsettled[now.centre as usize] = true;
             if let Some(left) = unsettled.get_mut(*before as usize) {
                 *left = true;
             }
         }
-        let before = std::mem::replace(&mut cost, cost_of(points, own, loss));
+        let before = std::mem::replace(&mut cost, cost_of(points, assigned, loss));
         // If the cost does not decrease, rounding moves points back and forth.
         let little = before - cost <= effort.tolerance * cost;
         let mut moved = false;
-        let best = points.best_centres(|i| own[i].centre as usize, &unsettled, centres, loss);
+        let best = points.best_centres(|i| assigned[i].centre as usize, &unsettled, centres, loss);
         for (c, next) in best.into_iter().enumerate() {
             let Some(next) = next else { continue };
             let shift: f64 = next.iter().zip(&centres[c]).map(|(a, b)| (a - b).powi(2)).sum();
@@ -54,6 +54,6 @@ pub(super) fn iterate(
     effort.iterations
 }
 
-fn cost_of(points: &WeightedPoints, own: &[Own], loss: Loss) -> f64 {
-    own.iter().zip(points.weights()).map(|(own, w)| w * loss.of(f64::from(own.d2))).sum()
+fn cost_of(points: &WeightedPoints, assigned: &[Assigned], loss: Loss) -> f64 {
+    assigned.iter().zip(points.weights()).map(|(point, w)| w * loss.of(f64::from(point.d2))).sum()
 }

@@ -7,13 +7,12 @@
 //! column, in the order of the columns.
 
 use crate::kernel::pack::MAX_BLOCK;
-use crate::kernel::panels::Panels;
 use crate::kernel::search::{PanelsOnce, Reach, Search};
 use crate::kernel::tile::Nearest;
 use crate::numeric::parallel::in_parallel;
 use crate::numeric::points::Points;
 use crate::numeric::simd::{Instructions, Work};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Minimum and maximum number of points that a thread processes at once.
 const CHUNKS: (usize, usize) = (8 * MAX_BLOCK, 64 * MAX_BLOCK);
@@ -65,6 +64,17 @@ impl Reach for Farther {
     }
 }
 
+/// The second nearest centre that a search finds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Second {
+    /// None.
+    Ignored,
+    /// One somewhat farther than the nearest, if there is one.
+    Near,
+    /// One at any distance.
+    Any,
+}
+
 /// The nearest of some centres.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
@@ -80,8 +90,8 @@ impl Narrowed {
     /// Lays out row-major points; `known` is empty or contains a share for each value.
     pub fn new(dims: usize, points: &[f64], known: &[f64]) -> Self {
         let origin = medians(dims, points);
-        let far = |x: &[f64]| x.iter().zip(&origin).map(|(x, o)| (x - o).abs()).fold(0.0, f64::max);
-        let farthest = points.chunks_exact(dims).map(far).fold(0.0, f64::max);
+        let differences = points.chunks_exact(dims).flat_map(|x| x.iter().zip(&origin));
+        let farthest = differences.map(|(x, o)| (x - o).abs()).fold(0.0, f64::max);
         let mut all = Narrowed::around(origin, farthest);
         all.reserve(points.len() / dims);
         points.chunks_exact(dims).for_each(|x| all.push(x));
@@ -93,9 +103,10 @@ impl Narrowed {
     pub fn around(origin: Vec<f64>, farthest: f64) -> Self {
         let dims = origin.len();
         let radius = farthest * (dims as f64).sqrt();
-        let unit = match radius.is_normal() {
-            true => 2.0f64.powi(-(radius.log2().ceil().clamp(-1000.0, 1000.0) as i32)),
-            false => 1.0,
+        let unit = if radius.is_normal() {
+            2.0f64.powi(-(radius.log2().ceil().clamp(-1000.0, 1000.0) as i32))
+        } else {
+            1.0
         };
         let (rows, columns, known) = (Vec::new(), OnceLock::new(), Vec::new());
         Narrowed { dims, len: 0, origin, unit, rows, columns, known }
@@ -137,8 +148,7 @@ impl Narrowed {
 
     fn columns(&self) -> &[f32] {
         let (d, n) = (self.dims, self.len);
-        let value = |at: usize| self.rows[at % n * d + at / n];
-        self.columns.get_or_init(|| (0..n * d).map(value).collect())
+        self.columns.get_or_init(|| (0..n * d).map(|at| self.rows[at % n * d + at / n]).collect())
     }
 
     /// Converts a place to the coordinates of the points.
@@ -186,34 +196,18 @@ impl Narrowed {
         centres: &[Vec<f32>],
         threads: usize,
     ) -> Vec<Near> {
-        // With few points, comparing them costs less than making panels.
-        let pays = points.len() >= centres.len();
-        let panels = |centres: &Points| {
-            pays.then(|| PanelsOnce::default().of(centres, Instructions::best())).flatten()
-        };
-        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
-            search.block_two(rows, &Farther, nearest);
-        };
-        self.search(points, centres, threads, panels, find)
+        self.search(points, centres, threads, Second::Near)
     }
 
     /// Finds the nearest of some centres for some of the points, without a second nearest.
     pub fn nearest(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
-        let panels = |centres: &Points| PanelsOnce::default().of(centres, Instructions::best());
-        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
-            search.block(rows, nearest);
-            nearest.second.resize(nearest.index.len(), f32::INFINITY);
-        };
-        self.search(points, centres, threads, panels, find)
+        self.search(points, centres, threads, Second::Ignored)
     }
 
     /// Finds the nearest of some centres for some of the points, with the distance of the second
     /// nearest at any distance.
     pub fn nearest_two(&self, points: &[u32], centres: &[Vec<f32>], threads: usize) -> Vec<Near> {
-        let find = |search: &mut Search, rows: &[f32], nearest: &mut Nearest| {
-            search.block_two(rows, &Everything, nearest);
-        };
-        self.search(points, centres, threads, |_| None, find)
+        self.search(points, centres, threads, Second::Any)
     }
 
     fn search(
@@ -221,8 +215,7 @@ impl Narrowed {
         points: &[u32],
         centres: &[Vec<f32>],
         threads: usize,
-        panels: impl Fn(&Points) -> Option<Arc<Panels>>,
-        find: impl Fn(&mut Search, &[f32], &mut Nearest) + Sync,
+        second: Second,
     ) -> Vec<Near> {
         if points.is_empty() {
             return Vec::new();
@@ -232,29 +225,50 @@ impl Narrowed {
         }
         let flat: Vec<f32> = centres.iter().flatten().copied().collect();
         let landmarks = Points::new(self.dims, flat);
-        let search = Search::new(&landmarks, None, panels(&landmarks), Instructions::best());
-        let some = |chunk: &[u32]| {
-            let (mut search, mut nearest) = (search.clone(), Nearest::default());
-            let (mut rows, mut found) = (Vec::new(), Vec::with_capacity(chunk.len()));
-            for block in chunk.chunks(search.rows()) {
-                rows.clear();
-                block.iter().for_each(|i| rows.extend_from_slice(self.row(*i as usize)));
-                find(&mut search, &rows, &mut nearest);
-                let Nearest { index, distance, second } = &nearest;
-                let each = index.iter().zip(distance).zip(second);
-                found.extend(each.map(|((i, first), second)| Near {
-                    centre: *i,
-                    first: *first,
-                    second: *second,
-                }));
-            }
-            found
+        let panels_pay = match second {
+            Second::Ignored => true,
+            // With few points, comparing them costs less than making panels.
+            Second::Near => points.len() >= centres.len(),
+            Second::Any => false,
         };
+        let instructions = Instructions::best();
+        let panels =
+            if panels_pay { PanelsOnce::default().of(&landmarks, instructions) } else { None };
+        let search = Search::new(&landmarks, None, panels, instructions);
         if threads < 2 || points.len() * centres.len() * self.dims < THREADS_PAY {
-            return some(points);
+            return self.search_chunk(points, search, second);
         }
         let chunk = (points.len() / (4 * threads)).clamp(CHUNKS.0, CHUNKS.1);
-        in_parallel(threads, points.chunks(chunk).collect(), some).concat()
+        let chunks = points.chunks(chunk).collect();
+        let found =
+            in_parallel(threads, chunks, |chunk| self.search_chunk(chunk, search.clone(), second));
+        found.concat()
+    }
+
+    /// Searches the centres for some points, on one thread.
+    fn search_chunk(&self, points: &[u32], mut search: Search, second: Second) -> Vec<Near> {
+        let mut nearest = Nearest::default();
+        let (mut rows, mut found) = (Vec::new(), Vec::with_capacity(points.len()));
+        for block in points.chunks(search.rows()) {
+            rows.clear();
+            block.iter().for_each(|i| rows.extend_from_slice(self.row(*i as usize)));
+            match second {
+                Second::Ignored => {
+                    search.block(&rows, &mut nearest);
+                    nearest.second.resize(nearest.index.len(), f32::INFINITY);
+                }
+                Second::Near => search.block_two(&rows, &Farther, &mut nearest),
+                Second::Any => search.block_two(&rows, &Everything, &mut nearest),
+            }
+            let Nearest { index, distance, second } = &nearest;
+            let each = index.iter().zip(distance).zip(second);
+            found.extend(each.map(|((i, first), second)| Near {
+                centre: *i,
+                first: *first,
+                second: *second,
+            }));
+        }
+        found
     }
 
     /// Finds the two nearest of some centres for all points.
@@ -276,9 +290,10 @@ impl Narrowed {
         found
     }
 
-    /// Returns the squared distance of a point from one place, weighted like all others.
+    /// Returns the squared distance of a point from one place, with values weighted by the share
+    /// that is known.
     #[inline(always)]
-    pub fn own(&self, i: usize, place: &[f32]) -> f32 {
+    pub fn weighted_distance(&self, i: usize, place: &[f32]) -> f32 {
         if self.known.is_empty() {
             return self.distance(i, place);
         }
@@ -355,7 +370,17 @@ impl Work for FromPlace<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::random::Hashes;
     use proptest::prelude::*;
+
+    /// Whole numbers from 0 to 7, divided by `divisor`.
+    fn numbers(count: usize, divisor: f64, hashes: &mut Hashes) -> Vec<f64> {
+        let mut numbers = Vec::with_capacity(count);
+        for _ in 0..count {
+            numbers.push((hashes.draw() % 8) as f64 / divisor);
+        }
+        numbers
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
@@ -369,14 +394,14 @@ mod tests {
             seed in any::<u64>(),
             partly in any::<bool>(),
         ) {
-            let mut state = seed;
-            let mut next = || { state = crate::rows::sample::mix(state); (state % 8) as f64 };
-            let points: Vec<f64> = (0..n * d).map(|_| next()).collect();
-            let known: Vec<f64> =
-                (0..if partly { n * d } else { 0 }).map(|_| next() / 8.0).collect();
+            let mut hashes = Hashes(seed);
+            let points = numbers(n * d, 1.0, &mut hashes);
+            let known = numbers(if partly { n * d } else { 0 }, 8.0, &mut hashes);
             let narrowed = Narrowed::new(d, &points, &known);
-            let centres: Vec<Vec<f32>> =
-                (0..k).map(|_| narrowed.place(&(0..d).map(|_| next()).collect::<Vec<_>>())).collect();
+            let mut centres = Vec::new();
+            for _ in 0..k {
+                centres.push(narrowed.place(&numbers(d, 1.0, &mut hashes)));
+            }
             let all: Vec<u32> = (0..n as u32).rev().collect();
             let found = narrowed.nearest_two(&all, &centres, 1);
             let mut out = Vec::new();
@@ -385,15 +410,18 @@ mod tests {
             for (c, centre) in centres.iter().enumerate() {
                 narrowed.from(centre, &mut out);
                 for i in 0..n {
-                    prop_assert_eq!(out[i].to_bits(), narrowed.own(i, centre).to_bits());
+                    let d2 = narrowed.weighted_distance(i, centre);
+                    prop_assert_eq!(out[i].to_bits(), d2.to_bits());
                     expected[i].look(c as u32, out[i]);
                 }
             }
             expected.reverse();
             prop_assert_eq!(&found, &expected);
-            let first = |near: &Near| (near.centre, near.first);
             let nearest = narrowed.nearest(&all, &centres, 2);
-            prop_assert!(nearest.iter().map(first).eq(expected.iter().map(first)));
+            prop_assert_eq!(nearest.len(), n);
+            for (near, expected) in nearest.iter().zip(&expected) {
+                prop_assert_eq!((near.centre, near.first), (expected.centre, expected.first));
+            }
         }
     }
 }

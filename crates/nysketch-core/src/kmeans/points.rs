@@ -39,16 +39,16 @@ impl WeightedPoints {
         known: &[f64],
         near_by_known: bool,
     ) -> Self {
-        let (mut kept, mut there) = (Vec::new(), Vec::new());
+        let (mut kept, mut kept_weights) = (Vec::new(), Vec::new());
         let mut shares = Vec::new();
         for (i, (x, &w)) in points.chunks_exact(dims).zip(weights).enumerate() {
             if w > 0.0 {
                 kept.extend_from_slice(x);
-                there.push(w);
+                kept_weights.push(w);
                 shares.extend_from_slice(known.get(i * dims..(i + 1) * dims).unwrap_or(&[]));
             }
         }
-        Self::owned(dims, kept, there, shares, near_by_known)
+        Self::owned(dims, kept, kept_weights, shares, near_by_known)
     }
 
     /// Creates points from owned vectors; all weights must be positive.
@@ -96,16 +96,19 @@ impl WeightedPoints {
         WeightedPoints::of_rows(points.dims(), &data)
     }
 
-    /// Splits the points into all but those of one fold, and those of the fold; all values must be
+    /// Splits the points into those outside one fold and those of the fold; all values must be
     /// known.
     pub fn without(&self, fold: usize, folds: usize) -> (Self, Self) {
-        let of = |inside: bool| {
-            let chosen = || (0..self.len()).filter(|i| (i % folds == fold) == inside);
-            let points: Vec<f64> = chosen().flat_map(|i| self.point(i).into_owned()).collect();
-            let weights: Vec<f64> = chosen().map(|i| self.weights[i]).collect();
-            WeightedPoints::new(self.dims, &points, &weights)
-        };
-        (of(false), of(true))
+        let (inside, outside): (Vec<usize>, Vec<usize>) =
+            (0..self.len()).partition(|i| i % folds == fold);
+        (self.select(&outside), self.select(&inside))
+    }
+
+    /// Returns the points with these indices; all values must be known.
+    fn select(&self, indices: &[usize]) -> Self {
+        let points: Vec<f64> = indices.iter().flat_map(|i| self.point(*i).into_owned()).collect();
+        let weights: Vec<f64> = indices.iter().map(|i| self.weights[*i]).collect();
+        WeightedPoints::new(self.dims, &points, &weights)
     }
 
     /// Returns `(Σw)²/Σw²`, the number of points of equal weight with the same information.
@@ -193,11 +196,12 @@ impl WeightedPoints {
     /// Returns, for every point, `(b − a)/b`, where a and b are the distances to the nearest and
     /// second nearest centre.
     pub fn margins(&self, centres: &[Vec<f64>]) -> Vec<f64> {
-        let margin = |near: &Near| {
+        let mut margins = Vec::with_capacity(self.len());
+        for near in self.nearest_two(centres) {
             let (a, b) = (f64::from(near.first).sqrt(), f64::from(near.second).sqrt());
-            if b > 0.0 { (b - a) / b } else { 0.0 }
-        };
-        self.nearest_two(centres).iter().map(margin).collect()
+            margins.push(if b > 0.0 { (b - a) / b } else { 0.0 });
+        }
+        margins
     }
 
     /// Returns the sum of the weights.
@@ -207,21 +211,20 @@ impl WeightedPoints {
 
     /// Returns the mean over the points of the distance to the nearest centre, or of its square.
     pub fn risk(&self, centres: &[Vec<f64>], loss: Loss) -> f64 {
-        let own = self.assign(centres);
-        let cost = |i: usize| match centres.get(own[i]) {
-            Some(centre) => self.weights[i] * loss.of(self.distance(i, centre)),
-            None => f64::INFINITY,
-        };
-        let total: f64 = (0..self.len()).map(cost).sum();
-        total / self.mass()
+        let costs = self.assign(centres).into_iter().enumerate().map(|(i, c)| {
+            centres
+                .get(c)
+                .map_or(f64::INFINITY, |centre| self.weights[i] * loss.of(self.distance(i, centre)))
+        });
+        costs.sum::<f64>() / self.mass()
     }
 
     /// Returns the variance of each column around the nearest of some centres.
     pub fn variance_around(&self, centres: &[Vec<f64>]) -> Vec<f64> {
         let (mut variance, mass) = (vec![0.0; self.dims], self.mass());
-        for ((x, w), own) in self.iter().zip(self.assign(centres)) {
+        for ((x, w), c) in self.iter().zip(self.assign(centres)) {
             for k in 0..self.dims {
-                variance[k] += w / mass * (x[k] - centres[own][k]).powi(2);
+                variance[k] += w / mass * (x[k] - centres[c][k]).powi(2);
             }
         }
         variance
@@ -237,48 +240,51 @@ impl WeightedPoints {
 
     /// Returns the best centre of the points of each centre: their mean, or their median
     /// approximated by a few steps, projected onto the spheres if there are any. Returns `None` for
-    /// centres that are not asked for or have no points. A coordinate that is known for none of the
+    /// centres that are not requested or have no points. A coordinate that is known for none of the
     /// points is not changed.
     pub(super) fn best_centres(
         &self,
-        own: impl Fn(usize) -> usize,
-        asked: &[bool],
+        centre_of: impl Fn(usize) -> usize,
+        requested: &[bool],
         centres: &[Vec<f64>],
         loss: Loss,
     ) -> Vec<Option<Vec<f64>>> {
         let mut members = vec![Vec::new(); centres.len()];
         let mut means: Vec<Mean> = centres.iter().map(|_| Mean::default()).collect();
         for i in 0..self.len() {
-            let c = own(i);
+            let c = centre_of(i);
             match loss {
-                _ if !asked[c] => {}
+                _ if !requested[c] => {}
                 Loss::Squared => means[c].add(self, i, self.weights[i]),
                 Loss::Distance => members[c].push(i),
             }
         }
-        let best = |c: usize| match loss {
-            Loss::Squared => means[c].centre(self, &centres[c]),
-            Loss::Distance if members[c].is_empty() => None,
-            Loss::Distance => Some(self.median(&members[c], &centres[c])),
-        };
-        (0..centres.len()).map(best).collect()
+        let mut best = Vec::with_capacity(centres.len());
+        for (c, centre) in centres.iter().enumerate() {
+            best.push(match loss {
+                Loss::Squared => means[c].centre(self, centre),
+                Loss::Distance if members[c].is_empty() => None,
+                Loss::Distance => Some(self.median(&members[c], centre)),
+            });
+        }
+        best
     }
 
     /// Runs a few of Weiszfeld's steps towards the geometric median.
     fn median(&self, members: &[usize], from: &[f64]) -> Vec<f64> {
         let mut centre = from.to_vec();
-        let size = |c: &[f64]| {
-            members.iter().map(|&i| self.distance(i, c).sqrt()).sum::<f64>() / members.len() as f64
-        };
-        let least = 1e-9 * size(&centre);
-        if least == 0.0 {
+        let distances = members.iter().map(|&i| self.distance(i, &centre).sqrt());
+        let min_distance = 1e-9 * (distances.sum::<f64>() / members.len() as f64);
+        if min_distance == 0.0 {
             return centre;
         }
         for _ in 0..8 {
             // A point at the centre would get infinite weight; the limit keeps the centre near it.
-            let weight = |i: usize| self.weights[i] / self.distance(i, &centre).sqrt().max(least);
             let mut mean = Mean::default();
-            members.iter().for_each(|&i| mean.add(self, i, weight(i)));
+            for &i in members {
+                let distance = self.distance(i, &centre).sqrt();
+                mean.add(self, i, self.weights[i] / distance.max(min_distance));
+            }
             centre = mean.centre(self, &centre).unwrap_or(centre);
         }
         centre
@@ -314,15 +320,14 @@ impl Mean {
         }
     }
 
-    /// Returns the point of least mean squared distance; a coordinate that is known for no point is
-    /// not changed.
+    /// Returns the point of smallest mean squared distance; a coordinate that is known for no point
+    /// is not changed.
     fn centre(&self, points: &WeightedPoints, from: &[f64]) -> Option<Vec<f64>> {
-        let mass = |k: usize| self.mass.get(k).or(self.mass.first()).copied().unwrap_or(0.0);
-        let at = |(k, sum): (usize, &f64)| match mass(k) > 0.0 {
-            true => sum / mass(k),
-            false => from[k],
-        };
-        let mut centre: Vec<f64> = self.sum.iter().enumerate().map(at).collect();
+        let mut centre = Vec::with_capacity(self.sum.len());
+        for (k, sum) in self.sum.iter().enumerate() {
+            let mass = self.mass.get(k).or(self.mass.first()).copied().unwrap_or(0.0);
+            centre.push(if mass > 0.0 { sum / mass } else { from[k] });
+        }
         if centre.is_empty() {
             return None;
         }

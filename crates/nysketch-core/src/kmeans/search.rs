@@ -33,19 +33,20 @@ impl WeightedPoints {
             self.iterate(&mut centres, loss, effort);
             return (self.risk(&centres, loss), centres);
         }
-        let (mut best, mut least) = (Vec::new(), f64::INFINITY);
+        let (mut best, mut min_risk) = (Vec::new(), f64::INFINITY);
         let grown = usize::from(!warm.is_empty());
         for run in 0..effort.restarts + grown {
-            let mut centres = match run < effort.restarts {
-                true => seed::start(self, k, rng),
-                false => seed::grow(self, warm.to_vec(), k, rng),
+            let mut centres = if run < effort.restarts {
+                seed::start(self, k, rng)
+            } else {
+                seed::grow(self, warm.to_vec(), k, rng)
             };
             let risk = self.improve(&mut centres, loss, effort, rng);
-            if risk < least || run == 0 {
-                (least, best) = (risk, centres);
+            if risk < min_risk || run == 0 {
+                (min_risk, best) = (risk, centres);
             }
         }
-        (least, best)
+        (min_risk, best)
     }
 
     /// Alternates Lloyd's iterations and exchanges, and returns the risk.

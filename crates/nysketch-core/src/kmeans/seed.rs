@@ -21,7 +21,7 @@ pub(super) fn grow(
     while centres.len() < k {
         scores.clear();
         scores.extend(d2.iter().zip(points.weights()).map(|(d, w)| f64::from(*d) * w));
-        let mut least: Option<(f64, usize)> = None;
+        let mut cheapest: Option<(f64, usize)> = None;
         for _ in 0..2 + (k as f64).ln() as usize {
             let Some(i) = draw(&scores, rng) else {
                 return centres;
@@ -32,12 +32,12 @@ pub(super) fn grow(
                 *next = next.min(*d2);
                 cost += f64::from(*next) * w;
             }
-            if least.is_none_or(|(c, _)| cost < c) {
-                least = Some((cost, i));
+            if cheapest.is_none_or(|(c, _)| cost < c) {
+                cheapest = Some((cost, i));
                 std::mem::swap(&mut next, &mut best);
             }
         }
-        let Some((_, i)) = least else {
+        let Some((_, i)) = cheapest else {
             return centres;
         };
         centres.push(points.point(i).into_owned());

@@ -25,10 +25,7 @@ pub(super) fn exchange(
     let (narrowed, weights) = (points.narrowed(), points.weights());
     let mut places = narrowed.places(centres);
     let mut near = narrowed.all_nearest_two(&places, threads);
-    let costs_of = |near: &[Near]| -> Vec<f64> {
-        near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect()
-    };
-    let mut costs = costs_of(&near);
+    let mut costs = costs_of(&near, weights, loss);
     let (mut from, mut lost, mut exchanged) = (Vec::new(), Vec::new(), 0);
     for _ in 0..centres.len() + MORE {
         let Some(x) = draw(&costs, rng) else { break };
@@ -36,25 +33,30 @@ pub(super) fn exchange(
         lost.clear();
         lost.resize(centres.len(), 0.0);
         let mut gain = 0.0;
-        for (((near, x), w), own) in near.iter().zip(&from).zip(weights).zip(&costs) {
+        for (((near, x), w), cost) in near.iter().zip(&from).zip(weights).zip(&costs) {
             if *x < near.first {
-                gain += own - w * loss.of(f64::from(*x));
+                gain += cost - w * loss.of(f64::from(*x));
             } else {
-                lost[near.centre as usize] += w * loss.of(f64::from(near.second.min(*x))) - own;
+                lost[near.centre as usize] += w * loss.of(f64::from(near.second.min(*x))) - cost;
             }
         }
-        let least = lost.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
-        let Some((missed, least)) = least else { break };
-        if gain - least <= GAIN * costs.iter().sum::<f64>() {
+        let cheapest = lost.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+        let Some((removed, loss_of_removal)) = cheapest else { break };
+        if gain - loss_of_removal <= GAIN * costs.iter().sum::<f64>() {
             continue;
         }
-        let old = std::mem::replace(&mut places[missed], narrowed.row(x).to_vec());
-        centres[missed] = points.point(x).into_owned();
-        replace(narrowed, &mut near, missed as u32, &old, &from, &places);
-        costs = costs_of(&near);
+        let old = std::mem::replace(&mut places[removed], narrowed.row(x).to_vec());
+        centres[removed] = points.point(x).into_owned();
+        replace(narrowed, &mut near, removed as u32, &old, &from, &places);
+        costs = costs_of(&near, weights, loss);
         exchanged += 1;
     }
     exchanged
+}
+
+/// Returns the cost of each point.
+fn costs_of(near: &[Near], weights: &[f64], loss: Loss) -> Vec<f64> {
+    near.iter().zip(weights).map(|(n, w)| w * loss.of(f64::from(n.first))).collect()
 }
 
 /// Updates the nearest centres after one centre moved from `old` to a place whose squared distances

@@ -24,12 +24,16 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N {
         return None;
     }
-    let digit = |b: u8| char::from(b).to_digit(16);
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().as_chunks::<2>().0) {
         *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
     }
     Some(bytes)
+}
+
+/// Returns the value of a hexadecimal digit.
+fn digit(b: u8) -> Option<u32> {
+    char::from(b).to_digit(16)
 }
 
 /// Whether a text has the form of a SHA-256 digest in lower-case hexadecimal.

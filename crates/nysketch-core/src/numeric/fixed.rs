@@ -54,8 +54,8 @@ pub fn centred_sum(product: i128, p: i128, q: i128, n: i128) -> f64 {
 pub fn squares_possible(square: i128, sum: i128, n: i128) -> bool {
     // Σq = an + b: (Σq)²/n = a Σq + ab + b²/n, rounded up.
     let (a, b) = (sum / n, sum % n);
-    let least = a * sum + a * b + (b * b + n - 1) / n;
-    square >= least && (square ^ sum) & 1 == 0
+    let min_square = a * sum + a * b + (b * b + n - 1) / n;
+    square >= min_square && (square ^ sum) & 1 == 0
 }
 
 #[cfg(test)]
@@ -78,10 +78,14 @@ mod tests {
         /// is impossible.
         #[test]
         fn squares_of_rows(
-            rows in prop::collection::vec((1i128..1000, -COORDINATE_LIMIT..=COORDINATE_LIMIT), 1..20),
+            rows in prop::collection::vec(
+                (1i128..1000, -COORDINATE_LIMIT..=COORDINATE_LIMIT),
+                1..20,
+            ),
             bits in 0u32..44,
         ) {
-            let rows: Vec<(i128, i128)> = rows.iter().map(|(w, q)| (*w, i128::from(q >> bits))).collect();
+            let rows: Vec<(i128, i128)> =
+                rows.iter().map(|(w, q)| (*w, i128::from(q >> bits))).collect();
             let n: i128 = rows.iter().map(|(w, _)| w).sum();
             let sum: i128 = rows.iter().map(|(w, q)| w * q).sum();
             let square: i128 = rows.iter().map(|(w, q)| w * q * q).sum();

@@ -137,8 +137,11 @@ impl Columns {
 
     /// Returns `F[rows]ᵀ`: some rows, each as a column.
     pub fn select_rows(&self, rows: &[usize]) -> Columns {
-        let row = |&i: &usize| (0..self.len()).map(move |j| self.data[j * self.rows + i]);
-        Columns { rows: self.len(), data: rows.iter().flat_map(row).collect() }
+        let mut data = Vec::with_capacity(rows.len() * self.len());
+        for i in rows {
+            data.extend((0..self.len()).map(|j| self.data[j * self.rows + i]));
+        }
+        Columns { rows: self.len(), data }
     }
 
     fn as_ref(&self) -> MatRef<'_, f64> {
@@ -181,26 +184,37 @@ const SHIFTS: [f64; 3] = [1.0, -1.0, 0.1];
 /// Returns the decomposition `A = V Λ Vᵀ` of a symmetric matrix.
 pub fn symmetric_eigen(a: &Matrix) -> Result<SymmetricEigen> {
     let n = a.nrows();
-    let try_with = |a: &Matrix, shift: f64| {
-        SelfAdjointEigen::new(a.0.as_ref(), Side::Lower).ok().map(|eigen| (eigen, shift))
-    };
-    // A + sI has the same eigenvectors. For kernel matrices of points spread over a box, the
-    // iteration can stall on A and yet converge on the shifted matrix.
-    let shifted = || {
-        let row = |i: usize| (0..n).map(|j| a.get(i, j).abs()).sum();
-        let largest = (0..n).map(row).fold(0.0, f64::max);
-        SHIFTS.iter().map(|part| part * largest).find_map(|shift| {
-            let entry = |i, j| a.get(i, j) + if i == j { shift } else { 0.0 };
-            try_with(&Matrix::from_fn(n, n, entry), shift)
-        })
-    };
-    let Some((eigen, shift)) = try_with(a, 0.0).or_else(shifted) else {
+    let eigen = decompose(a).map(|eigen| (eigen, 0.0));
+    let Some((eigen, shift)) = eigen.or_else(|| decompose_shifted(a)) else {
         return Err(Error::NoConvergence { what: "the eigendecomposition", size: n });
     };
     let ascending = eigen.S().column_vector();
     let values = (0..n).rev().map(|i| ascending[i] - shift).collect();
     let vectors = Matrix::from_fn(n, n, |i, j| eigen.U()[(i, n - 1 - j)]);
     Ok(SymmetricEigen { values, vectors })
+}
+
+/// Runs the eigendecomposition; `None` if it does not converge.
+fn decompose(a: &Matrix) -> Option<SelfAdjointEigen<f64>> {
+    SelfAdjointEigen::new(a.0.as_ref(), Side::Lower).ok()
+}
+
+/// Decomposes A + sI for the first of [`SHIFTS`] that converges, and returns s. The eigenvectors
+/// are those of A. For kernel matrices of points spread over a box, the iteration can stall on A
+/// and yet converge on the shifted matrix.
+fn decompose_shifted(a: &Matrix) -> Option<(SelfAdjointEigen<f64>, f64)> {
+    let n = a.nrows();
+    let mut largest = 0.0;
+    for i in 0..n {
+        largest = f64::max(largest, (0..n).map(|j| a.get(i, j).abs()).sum());
+    }
+    for shift in SHIFTS.map(|part| part * largest) {
+        let shifted = Matrix::from_fn(n, n, |i, j| a.get(i, j) + if i == j { shift } else { 0.0 });
+        if let Some(eigen) = decompose(&shifted) {
+            return Some((eigen, shift));
+        }
+    }
+    None
 }
 
 /// The factorisation `A = L Lᵀ` of a symmetric positive definite matrix.

@@ -3,12 +3,13 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `work` on so many threads at once, this one included, and what each came to. Where the system gives no more
-/// threads, those that are there do the work.
+/// Runs `work` on several threads at once, including this one, and returns their results. If the
+/// system provides fewer threads, there are fewer results.
 pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().spawn_scoped(scope, &work).ok();
-        let workers: Vec<_> = (1..threads.max(1)).map_while(start).collect();
+        let workers: Vec<_> = (1..threads.max(1))
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, &work).ok())
+            .collect();
         let mut results = vec![work()];
         for worker in workers {
             results.push(worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
@@ -17,7 +18,8 @@ pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -
     })
 }
 
-/// `work` of each item, in the order of the items, on at most so many threads.
+/// Applies `work` to each item on at most `threads` threads, and returns the results in the order
+/// of the items.
 pub fn in_parallel<T: Send, R: Send>(
     threads: usize,
     items: Vec<T>,
@@ -30,14 +32,13 @@ pub fn in_parallel<T: Send, R: Send>(
     let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|i| Mutex::new(Some(i))).collect();
     let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
-    let some = || {
+    on_threads(threads.min(count), || {
         while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
             let item = items[at].lock().unwrap_or_else(|e| e.into_inner()).take();
             let result = item.map(&work);
             *results[at].lock().unwrap_or_else(|e| e.into_inner()) = result;
         }
-    };
-    on_threads(threads.min(count), some);
+    });
     let results = results.into_iter();
     results.filter_map(|r| r.into_inner().unwrap_or_else(|e| e.into_inner())).collect()
 }

@@ -78,17 +78,22 @@ impl Points {
     #[inline]
     #[doc(hidden)]
     pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
-        let square = |x: &f32, y: &f32| (f64::from(*x) - f64::from(*y)).powi(2);
         let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
         let mut sums = [0.0; 4];
         for (a, b) in a.iter().zip(b) {
             for l in 0..4 {
-                sums[l] += square(&a[l], &b[l]);
+                sums[l] += squared_difference(a[l], b[l]);
             }
         }
-        let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| square(x, y)).sum();
+        let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| squared_difference(*x, *y)).sum();
         sums[0] + sums[1] + (sums[2] + sums[3]) + rest
     }
+}
+
+/// `(x − y)²`, in double precision.
+#[inline(always)]
+fn squared_difference(x: f32, y: f32) -> f64 {
+    (f64::from(x) - f64::from(y)).powi(2)
 }
 
 /// Points by column, `[column][point]`, in double precision.

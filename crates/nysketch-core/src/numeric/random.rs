@@ -60,3 +60,17 @@ pub fn below(n: usize, rng: &mut impl rand::Rng) -> usize {
 pub fn normal(rng: &mut impl rand::Rng) -> f64 {
     StandardNormal.sample(rng)
 }
+
+/// A chain of hashes: the pseudo-random numbers of tests.
+#[cfg(test)]
+#[derive(Debug)]
+pub struct Hashes(pub u64);
+
+#[cfg(test)]
+impl Hashes {
+    /// Returns the next 64 bits.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = crate::rows::sample::mix(self.0);
+        self.0
+    }
+}

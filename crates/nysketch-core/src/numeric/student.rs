@@ -15,10 +15,7 @@ pub fn within(t: f64, degrees: usize) -> f64 {
         sum += term;
         term *= cos * cos * (k + 1) as f64 / (k + 2) as f64;
     }
-    match odd {
-        1 => FRAC_2_PI * (theta + sin * sum),
-        _ => sin * sum,
-    }
+    if odd == 1 { FRAC_2_PI * (theta + sin * sum) } else { sin * sum }
 }
 
 /// Returns the t with `P(|T| ≤ t) = confidence`.
@@ -30,9 +27,10 @@ pub fn quantile(confidence: f64, degrees: usize) -> f64 {
     // Bisect to the precision of doubles.
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
-        match within(middle, degrees) < confidence {
-            true => low = middle,
-            false => high = middle,
+        if within(middle, degrees) < confidence {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
     0.5 * (low + high)

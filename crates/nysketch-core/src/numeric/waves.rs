@@ -34,7 +34,7 @@ const COS: [f64; 8] = [
 /// ln 2 in two parts; the first has 32 bits.
 const LN_2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
 /// Exponents are clipped to this minimum, so that the result is a normal number.
-const LEAST: f64 = -700.0;
+const MIN_EXPONENT: f64 = -700.0;
 
 /// Converts phases of magnitude at most a million to `(size cos, size sin)`, with
 /// `size = scale · exp(−½ damping)`; an empty `damping` means zero. Errors are a few units in the
@@ -82,13 +82,18 @@ fn cos_sin(phase: f64) -> [f64; 2] {
     let quarter = rounded.to_bits();
     let swapped = quarter & 1 == 1;
     let (c, s) = if swapped { (sin, cos) } else { (cos, sin) };
-    let sign = |x: f64, quarter: u64| f64::from_bits(x.to_bits() ^ ((quarter & 2) << 62));
-    [sign(c, quarter.wrapping_add(1)), sign(s, quarter)]
+    [with_sign(c, quarter.wrapping_add(1)), with_sign(s, quarter)]
+}
+
+/// Flips the sign of a number if the second bit of the quarter is set.
+#[inline(always)]
+fn with_sign(x: f64, quarter: u64) -> f64 {
+    f64::from_bits(x.to_bits() ^ ((quarter & 2) << 62))
 }
 
 #[inline(always)]
 fn exp(x: f64) -> f64 {
-    let x = if x > LEAST { x } else { LEAST };
+    let x = if x > MIN_EXPONENT { x } else { MIN_EXPONENT };
     let rounded = x * std::f64::consts::LOG2_E + ROUND;
     let count = rounded - ROUND;
     let r = (x - count * LN_2[0]) - count * LN_2[1];
@@ -116,8 +121,9 @@ mod tests {
             waves(&[phase], &[damping], 0.5, &mut cos, &mut sin);
             let size = 0.5 * (-0.5 * damping).exp();
             let allowed = 1e-15 * size + 1e-300;
-            prop_assert!((cos[0] - size * phase.cos()).abs() <= allowed, "{} {}", cos[0], size * phase.cos());
-            prop_assert!((sin[0] - size * phase.sin()).abs() <= allowed, "{} {}", sin[0], size * phase.sin());
+            let (c, s) = (size * phase.cos(), size * phase.sin());
+            prop_assert!((cos[0] - c).abs() <= allowed, "{} {c}", cos[0]);
+            prop_assert!((sin[0] - s).abs() <= allowed, "{} {s}", sin[0]);
         }
     }
 

@@ -43,7 +43,7 @@ pub struct Accumulator {
     losses: Losses,
     rounding: Rounding,
     /// Number of rows that were clipped to the bounds of a private plan.
-    beyond: u64,
+    clipped: u64,
 }
 
 /// The sums: of each fold, or of all rows if there are no folds.
@@ -108,13 +108,13 @@ impl Accumulator {
             weights: Vec::new(),
             losses: Losses::default(),
             rounding: Rounding::default(),
-            beyond: 0,
+            clipped: 0,
         }
     }
 
     /// Number of rows clipped to the bounds of a private plan so far.
-    pub(super) fn beyond(&self) -> u64 {
-        self.beyond
+    pub(super) fn clipped(&self) -> u64 {
+        self.clipped
     }
 
     /// Effect of rounding the weights of the rows so far.
@@ -147,17 +147,21 @@ impl Accumulator {
         let Some(dealer) = self.dealer.clone() else {
             return rows.into_iter().try_for_each(|rows| self.push_valid(block, rows, invalid));
         };
-        let dealt = dealer.deal(block, rows.flatten(), &mut self.tally.witnesses)?;
+        let by_fold = dealer.deal(block, rows.flatten(), &mut self.tally.witnesses)?;
         // Sorts the rows by fold, so that rows of a fold go through the engine together.
-        let sorted = block.select(dealt.iter().map(|(_, i)| *i));
-        let number = |row: u64| block.first_row + dealt[(row - block.first_row) as usize].1 as u64;
+        let sorted = block.select(by_fold.iter().map(|(_, i)| *i));
         let (mut first, mut start) = (FirstError::default(), 0);
-        for fold in dealt.chunk_by(|a, b| a.0 == b.0) {
+        for fold in by_fold.chunk_by(|a, b| a.0 == b.0) {
             let rows = start..start + fold.len();
             start = rows.end;
             self.turn_to(fold[0].0 as usize)?;
             let added = self.push_valid(&sorted, rows, invalid);
-            first.keep(added.map_err(|error| error.renumbered(number)));
+            first.keep(added.map_err(|error| {
+                error.renumbered(|row| {
+                    let (_, i) = by_fold[(row - block.first_row) as usize];
+                    block.first_row + i as u64
+                })
+            }));
         }
         first.into_result()
     }
@@ -201,7 +205,7 @@ impl Accumulator {
             (plan.people().is_some(), "the plan protects people"),
             (self.dealer.is_some(), "rows are dealt to folds"),
         ];
-        if let Some((_, reason)) = reasons.into_iter().find(|(asked, _)| *asked) {
+        if let Some((_, reason)) = reasons.into_iter().find(|(applies, _)| *applies) {
             return Err(Error::NotOnDevice { reason });
         }
         let invalid = if plan.private.is_some() { Invalid::Skip } else { invalid };
@@ -233,8 +237,7 @@ impl Accumulator {
         let outcome = self.engine.add_on_device(rows, &self.weights, invalid)?;
         if let Some(row) = outcome.refused {
             let values = self.engine.row_on_device(rows, row)?;
-            let missing = |j: &usize| plan.is_partial() && values[*j].is_nan();
-            let j = plan.frame.all_invalid(&values).find(|j| !missing(j)).unwrap_or(0);
+            let j = first_invalid(&plan, &values).unwrap_or(0);
             let at = block.place(first_row + row, &plan.columns[j]);
             return Err(plan.frame.invalid(at, j, values[j]));
         }
@@ -268,7 +271,7 @@ impl Accumulator {
         if let Some(private) = &self.plan.private {
             let d = self.plan.dims();
             let values = block.values[rows.start * d..rows.end * d].chunks_exact(d);
-            self.beyond += values.filter(|row| private.is_beyond(row)).count() as u64;
+            self.clipped += values.filter(|row| private.is_beyond(row)).count() as u64;
         }
         match self.plan.clone().weighting.as_ref() {
             None => self.push_run(block, rows, invalid),
@@ -280,10 +283,12 @@ impl Accumulator {
     fn check_codes(&self, block: &Block) -> Result<()> {
         let categories = self.plan.categories();
         let c = categories.len();
-        let known = |(i, code): (usize, &u32)| (*code as usize) < categories[i % c].len();
-        if block.codes.len() == block.len() * c
-            && (c == 0 || block.codes.iter().enumerate().all(known))
-        {
+        let mut valid = block.codes.len() == block.len() * c;
+        if valid && c > 0 {
+            let mut codes = block.codes.iter().enumerate();
+            valid = codes.all(|(i, code)| (*code as usize) < categories[i % c].len());
+        }
+        if valid {
             return Ok(());
         }
         Err(Error::parameter("codes", "levels of the plan's categories", "others"))
@@ -312,7 +317,7 @@ impl Accumulator {
                     self.push_run(block, start..i, invalid)?;
                     if self.is_valid(block, i) {
                         refused?;
-                    } else if invalid == Invalid::Refuse && !self.lacks_too_much(block, i) {
+                    } else if invalid == Invalid::Refuse && !self.has_too_few_values(block, i) {
                         return Err(self.why_invalid(block, i));
                     }
                     self.skip(block, i);
@@ -328,25 +333,22 @@ impl Accumulator {
     fn push_run(&mut self, block: &Block, rows: Range<usize>, invalid: Invalid) -> Result<()> {
         let d = self.plan.dims();
         let weighted = self.plan.weighting.is_some();
-        let weight_of = |weights: &[u32], rows: usize| match weighted {
-            true => weights[..rows].iter().map(|w| i128::from(*w)).sum(),
-            false => rows as i128,
-        };
         // Checked before any row is added, because the sums of more rows might overflow.
-        let weight = weight_of(&self.weights, rows.len());
+        let weights = weighted.then_some(&self.weights[..]);
+        let weight = total_weight(weights, rows.len());
         self.sums().check_room(weight)?;
         let mut at = rows.start;
         while at < rows.end {
-            let weights = if weighted { &self.weights[at - rows.start..] } else { &[][..] };
+            let weights = weighted.then(|| &self.weights[at - rows.start..]);
             let values = &block.values[at * d..rows.end * d];
             let c = self.plan.categories().len();
             let codes = &block.codes[at * c..rows.end * c];
             let sums = &mut self.tally.folds[self.fold];
-            let added = self.engine.add(values, codes, weights, sums)?;
-            sums[Sum::Rows][0] += weight_of(weights, added);
+            let added = self.engine.add(values, codes, weights.unwrap_or(&[]), sums)?;
+            sums[Sum::Rows][0] += total_weight(weights, added);
             at += added;
             if at < rows.end {
-                if invalid == Invalid::Refuse && !self.lacks_too_much(block, at) {
+                if invalid == Invalid::Refuse && !self.has_too_few_values(block, at) {
                     return Err(self.why_invalid(block, at));
                 }
                 self.skip(block, at);
@@ -379,20 +381,18 @@ impl Accumulator {
     }
 
     fn is_valid(&self, block: &Block, row: usize) -> bool {
-        self.first_invalid(block, row).is_none() && !self.lacks_too_much(block, row)
+        self.first_invalid(block, row).is_none() && !self.has_too_few_values(block, row)
     }
 
-    /// The first column with an invalid value. A missing value is valid if the plan allows it.
+    /// The first column of a row of a block with an invalid value.
     fn first_invalid(&self, block: &Block, row: usize) -> Option<usize> {
         let d = self.plan.dims();
-        let values = &block.values[row * d..(row + 1) * d];
-        let missing = |j: &usize| self.plan.is_partial() && values[*j].is_nan();
-        self.plan.frame.all_invalid(values).find(|j| !missing(j))
+        first_invalid(&self.plan, &block.values[row * d..(row + 1) * d])
     }
 
     /// Whether a row has too few values, in a plan that allows missing values. Such rows are always
     /// skipped and counted.
-    fn lacks_too_much(&self, block: &Block, row: usize) -> bool {
+    fn has_too_few_values(&self, block: &Block, row: usize) -> bool {
         self.plan.is_partial() && self.first_invalid(block, row).is_none() && {
             let (d, c) = (self.plan.dims(), self.plan.categories().len());
             let values = &block.values[row * d..(row + 1) * d];
@@ -428,6 +428,20 @@ impl Accumulator {
     }
 }
 
+/// The first column with an invalid value. A missing value is valid if the plan allows it.
+fn first_invalid(plan: &Plan, values: &[f64]) -> Option<usize> {
+    let mut invalid = plan.frame.all_invalid(values);
+    invalid.find(|j| !(plan.is_partial() && values[*j].is_nan()))
+}
+
+/// The total weight of the first rows, each of weight 1 if there are no weights.
+fn total_weight(weights: Option<&[u32]>, rows: usize) -> i128 {
+    match weights {
+        Some(weights) => weights[..rows].iter().map(|w| i128::from(*w)).sum(),
+        None => rows as i128,
+    }
+}
+
 /// The error of the first invalid row, for rows that are added out of order.
 #[derive(Debug, Default)]
 pub(super) struct FirstError(Option<Error>);
@@ -435,12 +449,16 @@ pub(super) struct FirstError(Option<Error>);
 impl FirstError {
     /// Keeps an error if its row comes before that of the kept error.
     pub fn keep(&mut self, result: Result<()>) {
-        let row = |error: &Error| error.row().unwrap_or(u64::MAX);
         if let Err(error) = result
-            && self.0.as_ref().is_none_or(|first| row(&error) < row(first))
+            && self.0.as_ref().is_none_or(|first| Self::row(&error) < Self::row(first))
         {
             self.0 = Some(error);
         }
+    }
+
+    /// The row of an error; errors without a row come last.
+    fn row(error: &Error) -> u64 {
+        error.row().unwrap_or(u64::MAX)
     }
 
     /// Returns the kept error.

@@ -38,40 +38,42 @@ impl Dealer {
     }
 
     /// Fold and index of the given rows of a block, sorted by fold. Counts rows that equal a
-    /// retained row in `seen`.
+    /// retained row in `counts`.
     pub fn deal(
         &self,
         block: &Block,
         rows: impl Iterator<Item = usize>,
-        seen: &mut WitnessFolds,
+        counts: &mut WitnessFolds,
     ) -> Result<Vec<(u32, usize)>> {
         let key = self.rule.key();
         if key.is_some() {
             block.check_keys()?;
         }
-        let (d, c) = (self.plan.dims(), self.plan.categories().len());
-        let mut z = Vec::with_capacity(d);
-        let mut dealt = Vec::with_capacity(rows.size_hint().0);
+        let mut z = Vec::with_capacity(self.plan.dims());
+        let mut assigned = Vec::with_capacity(rows.size_hint().0);
         for i in rows {
-            let mut content = || {
-                z.clear();
-                self.plan.frame.narrow(&block.values[i * d..(i + 1) * d], &mut z);
-                content_hash(&z, &block.codes[i * c..(i + 1) * c])
-            };
             let text = key.and(block.keys.get(i)).and_then(Option::as_ref);
             let fold = self.rule.fold(match text {
                 Some(text) => text_hash(text),
-                None => content(),
+                None => self.content_hash(block, i, &mut z),
             });
             if self.counts_witnesses()
-                && let Some(equal) = self.witnesses.get(&content())
+                && let Some(equal) = self.witnesses.get(&self.content_hash(block, i, &mut z))
             {
-                seen.add(equal, fold);
+                counts.add(equal, fold);
             }
-            dealt.push((fold, i));
+            assigned.push((fold, i));
         }
         // Rows of a fold keep their order.
-        dealt.sort_unstable();
-        Ok(dealt)
+        assigned.sort_unstable();
+        Ok(assigned)
+    }
+
+    /// The hash of the content of row `i`. `z` is scratch memory.
+    fn content_hash(&self, block: &Block, i: usize, z: &mut Vec<f32>) -> u64 {
+        let (d, c) = (self.plan.dims(), self.plan.categories().len());
+        z.clear();
+        self.plan.frame.narrow(&block.values[i * d..(i + 1) * d], z);
+        content_hash(z, &block.codes[i * c..(i + 1) * c])
     }
 }

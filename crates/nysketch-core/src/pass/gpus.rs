@@ -35,9 +35,10 @@ impl Gpus {
     pub fn new(points: &Points, ordinal: Option<usize>) -> Result<Self> {
         let rankings = on_each(ordinal, |ordinal| {
             let ranking = Ranking::new(Device::open(ordinal)?, points.data(), points.dims())?;
-            match ranks_as_defined(points, &ranking)? {
-                true => Ok(ranking),
-                false => Err(Error::WrongDevice { name: ranking.device().name().to_string() }),
+            if ranks_as_defined(points, &ranking)? {
+                Ok(ranking)
+            } else {
+                Err(Error::WrongDevice { name: ranking.device().name().to_string() })
             }
         })?;
         Ok(Gpus { rankings, turn: AtomicUsize::new(0), failed: OnceLock::new() })
@@ -84,9 +85,9 @@ fn ranks_as_defined(points: &Points, ranking: &Ranking) -> Result<bool> {
     let rows = (TRIED / (d * m)).clamp(2, TRIED_ROWS);
     let mut z = Vec::with_capacity(rows * d);
     for i in 0..rows as u64 {
-        let at = |salt: u64| mix(3 * i + salt) as usize;
-        let (from, to) = (points.row(at(0) % m), points.row(at(1) % m));
-        let share = (at(2) % (1 << 10)) as f32 / 512.0 - 0.5;
+        let [from, to, share] = [0, 1, 2].map(|salt| mix(3 * i + salt) as usize);
+        let (from, to) = (points.row(from % m), points.row(to % m));
+        let share = (share % (1 << 10)) as f32 / 512.0 - 0.5;
         z.extend(from.iter().zip(to).map(|(a, b)| a + share * (b - a)));
     }
     let (mut expected, mut got) = (Nearest::default(), Nearest::default());

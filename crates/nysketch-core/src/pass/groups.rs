@@ -111,17 +111,20 @@ impl Groups {
             Some(folds) => Sketch::empty_folds(plan.clone(), FoldRule::by_content(folds)?)?,
         };
         let dealer = Dealer::new(&empty)?;
-        let new = || Tally::zero(plan, dealer.as_deref());
-        let invalid = params.invalid;
-        let shared = Shared { group, invalid, new: &new, tallies: Mutex::default() };
-        let with = || Accumulator::with(plan.clone(), params.engine, dealer.clone());
-        let init = || (with(), 0u64, 0u64);
-        let visit = |(accumulator, without, read): &mut (Accumulator, u64, u64), block: &Block| {
-            *without += shared.push(accumulator, block)?;
-            *read += block.len() as u64;
-            Ok(())
+        let shared = Shared {
+            plan,
+            dealer: dealer.as_deref(),
+            group,
+            invalid: params.invalid,
+            tallies: Mutex::default(),
         };
-        let threads = pass(source, params.threads, progress, init, visit)?;
+        let threads = pass(
+            source,
+            params.threads,
+            progress,
+            || Worker::new(Accumulator::with(plan.clone(), params.engine, dealer.clone())),
+            |worker, block| worker.push(&shared, block),
+        )?;
         let mut sketches = BTreeMap::new();
         for (key, tally) in shared.tallies.into_inner().unwrap_or_else(|e| e.into_inner()) {
             let mut sketch = empty.clone();
@@ -131,12 +134,13 @@ impl Groups {
             sketches.insert(key, sketch);
         }
         let (mut losses, mut rounding) = (Losses::default(), Rounding::default());
-        for (accumulator, ..) in &threads {
-            losses.merge(accumulator.losses());
-            rounding.merge(accumulator.rounding());
+        let (mut without_group, mut read) = (0, 0);
+        for worker in &threads {
+            losses.merge(worker.accumulator.losses());
+            rounding.merge(worker.accumulator.rounding());
+            without_group += worker.without_group;
+            read += worker.read;
         }
-        let without_group = threads.iter().map(|t| t.1).sum();
-        let read = threads.iter().map(|t| t.2).sum();
         Ok(Groups { sketches, without_group, read, losses, rounding })
     }
 
@@ -146,12 +150,31 @@ impl Groups {
     }
 }
 
+/// State of one thread.
+struct Worker {
+    accumulator: Accumulator,
+    without_group: u64,
+    read: u64,
+}
+
+impl Worker {
+    fn new(accumulator: Accumulator) -> Self {
+        Worker { accumulator, without_group: 0, read: 0 }
+    }
+
+    fn push(&mut self, shared: &Shared<'_>, block: &Block) -> Result<()> {
+        self.without_group += shared.push(&mut self.accumulator, block)?;
+        self.read += block.len() as u64;
+        Ok(())
+    }
+}
+
 /// State shared by all threads.
 struct Shared<'a> {
+    plan: &'a Plan,
+    dealer: Option<&'a Dealer>,
     group: GroupParams<'a>,
     invalid: Invalid,
-    /// Creates sums of no rows.
-    new: &'a (dyn Fn() -> Tally + Sync),
     /// `None` while a thread owns the sums.
     tallies: Mutex<HashMap<Arc<str>, Option<Tally>>>,
 }
@@ -195,7 +218,7 @@ impl Shared<'_> {
         }
         let tally = all.entry(key.clone()).or_default().take();
         drop(all);
-        Ok(tally.unwrap_or_else(self.new))
+        Ok(tally.unwrap_or_else(|| Tally::zero(self.plan, self.dealer)))
     }
 
     fn put_back(&self, key: &Arc<str>, mut tally: Tally) {
@@ -227,10 +250,13 @@ mod tests {
         (i * i % 7 != 4).then(|| Arc::from((i * i % 7).to_string()))
     }
 
+    fn row(i: u64) -> [f64; 2] {
+        [(i as f64 * 0.3).sin(), i as f64 / 1e3]
+    }
+
     #[test]
     fn each_group_has_the_bytes_of_its_rows_alone() {
         let n = 2000u64;
-        let row = |i: u64| [(i as f64 * 0.3).sin(), i as f64 / 1e3];
         let table = Table::unnamed(2, (0..n).flat_map(row).collect()).unwrap().with_part_rows(321);
         let params = PlanParams::default().check().unwrap();
         let plan = Arc::new(make_plan(&table, &params, &()).unwrap().0);

@@ -4,7 +4,7 @@
 //! these hashes are sketched. The selection for one person depends on that person's rows alone, in
 //! any order and with any other people, so adding or removing a person changes only that person's
 //! contribution. Rows with the same hash are equal (unless SHA-256 has a collision), so it does not
-//! matter which of them are selected.
+//! matter which ones are selected.
 
 use crate::error::Result;
 use crate::plan::Plan;
@@ -23,7 +23,7 @@ pub(super) struct Quota {
     /// Limits of the people with more rows than allowed.
     limits: HashMap<Arc<str>, Limit>,
     left_out: AtomicU64,
-    without: AtomicU64,
+    without_person: AtomicU64,
 }
 
 /// The selected rows of one person.
@@ -48,38 +48,34 @@ impl Quota {
         progress: &dyn Progress,
     ) -> Result<Option<Self>> {
         let Some((private, people)) = people(plan) else { return Ok(None) };
-        let most = people.rows as usize;
+        let max_rows = people.rows as usize;
         progress.stage("counting rows of each person");
-        let visit = |found: &mut Smallest, block: &Block| {
+        // One more hash than allowed shows that the person has more rows.
+        let max_hashes = max_rows + 1;
+        let threads = pass(source, threads, progress, Smallest::new, |found, block| {
             block.check_keys()?;
             let mut hashes = Hashes::new(plan, private);
             for (i, key) in block.keys.iter().enumerate() {
-                // One more hash than allowed shows that the person has more rows.
                 if let (Some(key), Some(hash)) = (key, hashes.of(block, i)) {
-                    keep(found, key, [hash], most + 1);
+                    keep(found, key, [hash], max_hashes);
                 }
             }
             Ok(())
-        };
+        })?;
         let mut all = Smallest::new();
-        for found in pass(source, threads, progress, Smallest::new, visit)? {
+        for found in threads {
             for (key, hashes) in found {
-                keep(&mut all, &key, hashes, most + 1);
+                keep(&mut all, &key, hashes, max_hashes);
             }
         }
         progress.stage("sketching");
-        all.retain(|_, hashes| hashes.len() > most);
-        let limit = |(key, hashes): (Arc<str>, BinaryHeap<u128>)| {
-            let hashes = hashes.into_sorted_vec();
-            let hash = hashes[most - 1];
-            let ties = hashes[..most].iter().filter(|h| **h == hash).count() as u64;
-            (key, Limit { hash, ties: Mutex::new(ties) })
-        };
+        all.retain(|_, hashes| hashes.len() > max_rows);
+        let limits = all.into_iter();
         Ok(Some(Quota {
             plan: plan.clone(),
-            limits: all.into_iter().map(limit).collect(),
+            limits: limits.map(|(key, hashes)| (key, Limit::new(hashes, max_rows))).collect(),
             left_out: AtomicU64::new(0),
-            without: AtomicU64::new(0),
+            without_person: AtomicU64::new(0),
         }))
     }
 
@@ -91,7 +87,7 @@ impl Quota {
         let mut rows: Vec<Range<usize>> = Vec::new();
         for (i, key) in block.keys.iter().enumerate() {
             let Some(key) = key else {
-                self.without.fetch_add(1, Ordering::Relaxed);
+                self.without_person.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
             // Invalid rows pass, because the accumulator skips them.
@@ -110,11 +106,20 @@ impl Quota {
     /// Number of rows dropped because their person has more rows than allowed, and number of rows
     /// without a person.
     pub fn uncounted(&self) -> (u64, u64) {
-        (self.left_out.load(Ordering::Relaxed), self.without.load(Ordering::Relaxed))
+        (self.left_out.load(Ordering::Relaxed), self.without_person.load(Ordering::Relaxed))
     }
 }
 
 impl Limit {
+    /// The limit of a person with more than `max_rows` rows.
+    fn new(hashes: BinaryHeap<u128>, max_rows: usize) -> Self {
+        let hashes = hashes.into_sorted_vec();
+        let hash = hashes[max_rows - 1];
+        let ties = hashes[..max_rows].iter().filter(|h| **h == hash).count() as u64;
+        Limit { hash, ties: Mutex::new(ties) }
+    }
+
+    /// Whether a row with this hash is selected.
     fn takes(&self, hash: u128) -> bool {
         if hash != self.hash {
             return hash < self.hash;
@@ -132,13 +137,18 @@ fn people(plan: &Plan) -> Option<(&Private, &People)> {
 }
 
 /// Adds hashes to those of a person and keeps the smallest.
-fn keep(found: &mut Smallest, key: &Arc<str>, hashes: impl IntoIterator<Item = u128>, most: usize) {
+fn keep(
+    found: &mut Smallest,
+    key: &Arc<str>,
+    hashes: impl IntoIterator<Item = u128>,
+    max_hashes: usize,
+) {
     let kept = match found.get_mut(key) {
         Some(kept) => kept,
         None => found.entry(key.clone()).or_default(),
     };
     for hash in hashes {
-        if kept.len() < most {
+        if kept.len() < max_hashes {
             kept.push(hash);
         } else if let Some(mut largest) = kept.peek_mut()
             && hash < *largest

@@ -125,7 +125,7 @@ pub struct Run {
     losses: Losses,
     rounding: Rounding,
     uncounted: (u64, u64),
-    beyond: u64,
+    clipped: u64,
 }
 
 impl Run {
@@ -142,7 +142,7 @@ impl Run {
             losses: Losses::default(),
             rounding: Rounding::default(),
             uncounted: (0, 0),
-            beyond: 0,
+            clipped: 0,
         }
     }
 
@@ -182,7 +182,7 @@ impl Run {
 
     /// Number of rows clipped to the bounds of a private plan.
     pub fn beyond(&self) -> u64 {
-        self.beyond
+        self.clipped
     }
 
     /// Effect of rounding the weights of the rows read by this run.
@@ -242,15 +242,12 @@ impl Run {
             )?;
             // All accumulators are frozen before any is merged: the last one may fail on a GPU, and
             // merged rows must be in `done`.
-            let parts = stretch.states.into_iter().map(|accumulator| {
-                let (losses, rounding) = (accumulator.losses().clone(), accumulator.rounding());
-                Ok((losses, rounding, accumulator.beyond(), accumulator.freeze()?))
-            });
-            for (losses, rounding, beyond, part) in parts.collect::<Result<Vec<_>>>()? {
-                self.losses.merge(&losses);
-                self.rounding.merge(rounding);
-                self.beyond += beyond;
-                self.sketch.merge(&part)?;
+            let parts = stretch.states.into_iter().map(Part::of);
+            for part in parts.collect::<Result<Vec<_>>>()? {
+                self.losses.merge(&part.losses);
+                self.rounding.merge(part.rounding);
+                self.clipped += part.clipped;
+                self.sketch.merge(&part.sketch)?;
             }
             self.uncounted = quota.as_ref().map_or((0, 0), Quota::uncounted);
             stretch.rows.ranges().iter().for_each(|r| self.done.insert(r.clone()));
@@ -280,6 +277,26 @@ impl Run {
         }
         self.sketch.count_people(people.rows);
         Quota::new(&plan, source, params.threads, progress)
+    }
+}
+
+/// The rows of one thread.
+struct Part {
+    sketch: Sketch,
+    losses: Losses,
+    rounding: Rounding,
+    /// Number of rows clipped to the bounds of a private plan.
+    clipped: u64,
+}
+
+impl Part {
+    fn of(accumulator: Accumulator) -> Result<Self> {
+        Ok(Part {
+            losses: accumulator.losses().clone(),
+            rounding: accumulator.rounding(),
+            clipped: accumulator.clipped(),
+            sketch: accumulator.freeze()?,
+        })
     }
 }
 

@@ -59,19 +59,19 @@ impl Contained {
     ) -> Result<Self> {
         let kept = Kept::of(plan, sketch);
         let view = View::new(&plan.recipe, &plan.columns, source)?;
-        let visit = |seen: &mut Contained, block: &Block| {
-            kept.look_for(plan, block, seen);
+        let counts = pass(&view, threads, progress, Contained::default, |counts, block| {
+            kept.look_for(plan, block, counts);
             Ok(())
-        };
+        })?;
         let mut all =
             Contained { witnesses_elsewhere: plan.lacks_witnesses(), ..Default::default() };
-        for seen in pass(&view, threads, progress, Contained::default, visit)? {
-            all.rows += seen.rows;
-            all.found += seen.found;
-            all.landmarks += seen.landmarks;
-            all.witnesses += seen.witnesses;
-            all.alone += seen.alone;
-            all.not_compared += seen.not_compared;
+        for counts in counts {
+            all.rows += counts.rows;
+            all.found += counts.found;
+            all.landmarks += counts.landmarks;
+            all.witnesses += counts.witnesses;
+            all.alone += counts.alone;
+            all.not_compared += counts.not_compared;
         }
         Ok(all)
     }
@@ -79,45 +79,32 @@ impl Contained {
 
 /// A row: the bits of its coordinates, and its levels.
 type Key = (Vec<u32>, Vec<u32>);
+/// A row: its quantised coordinates, and its levels.
+type QuantisedKey = (Vec<i128>, Vec<u32>);
 
 /// The rows that a file contains.
 struct Kept {
     landmarks: HashSet<Key>,
     witnesses: HashSet<Key>,
-    /// Quantised coordinates and levels of rows that fill a cell alone.
-    alone: HashSet<(Vec<i128>, Vec<u32>)>,
+    /// Rows that fill a cell alone.
+    alone: HashSet<QuantisedKey>,
 }
 
 impl Kept {
     fn of(plan: &Plan, sketch: Option<&Sketch>) -> Self {
-        let (d, c) = (plan.dims(), plan.categories().len());
-        let keys = |rows: &[f32], levels: &[u32]| -> HashSet<Key> {
-            let row = |i: usize| {
-                let levels = levels.get(i * c..(i + 1) * c).unwrap_or(&[]);
-                (bits(&rows[i * d..(i + 1) * d]), levels.to_vec())
-            };
-            (0..rows.len() / d).map(row).collect()
-        };
         let points = plan.landmarks().map_or(&[][..], |points| points.data());
         let witnesses = plan.witnesses.as_ref();
         let rows = plan.witness_rows().map_or(&[][..], |rows| rows.data());
         let levels = witnesses.map_or(&[][..], |w| w.levels());
-        let alone = |sketch: &Sketch| {
-            let folds = sketch.folds().map_or(&[][..], |folds| folds.sums());
-            let cells = sketch.sums()[Sum::CellRows].len();
-            let each = [sketch.sums()].into_iter().chain(folds);
-            let rows = each.flat_map(|sums| (0..cells).filter_map(|c| sums.only_row(plan, c)));
-            let whole = |row: Vec<Option<i128>>| row.into_iter().collect::<Option<Vec<_>>>();
-            rows.filter_map(|(row, levels)| Some((whole(row)?, levels))).collect()
-        };
         Kept {
-            landmarks: keys(points, &plan.landmark_levels),
-            witnesses: keys(rows, levels),
+            landmarks: keys(plan, points, &plan.landmark_levels),
+            witnesses: keys(plan, rows, levels),
             alone: sketch.map_or(HashSet::new(), alone),
         }
     }
 
-    fn look_for(&self, plan: &Plan, block: &Block, seen: &mut Contained) {
+    /// Searches for the rows of a block and adds the results to the counts.
+    fn look_for(&self, plan: &Plan, block: &Block, counts: &mut Contained) {
         let (frame, d, c) = (&plan.frame, plan.dims(), plan.categories().len());
         let mut bounded = Vec::new();
         for i in 0..block.len() {
@@ -126,9 +113,9 @@ impl Kept {
                 private.bound_rows(row, &mut bounded);
                 row = &bounded;
             }
-            seen.rows += 1;
+            counts.rows += 1;
             if frame.first_invalid(row).is_some() {
-                seen.not_compared += 1;
+                counts.not_compared += 1;
                 continue;
             }
             let y = frame.coordinates(row);
@@ -139,12 +126,38 @@ impl Kept {
             let landmark = self.landmarks.contains(&key);
             let witness = self.witnesses.contains(&key);
             let alone = self.alone.contains(&(q.collect(), key.1.clone()));
-            seen.landmarks += u64::from(landmark);
-            seen.witnesses += u64::from(witness);
-            seen.alone += u64::from(alone);
-            seen.found += u64::from(landmark || witness || alone);
+            counts.landmarks += u64::from(landmark);
+            counts.witnesses += u64::from(witness);
+            counts.alone += u64::from(alone);
+            counts.found += u64::from(landmark || witness || alone);
         }
     }
+}
+
+/// Returns the keys of rows of a plan; `levels` is empty if it has no categories.
+fn keys(plan: &Plan, rows: &[f32], levels: &[u32]) -> HashSet<Key> {
+    let c = plan.categories().len();
+    let mut keys = HashSet::new();
+    for (i, row) in rows.chunks_exact(plan.dims()).enumerate() {
+        let levels = levels.get(i * c..(i + 1) * c).unwrap_or(&[]);
+        keys.insert((bits(row), levels.to_vec()));
+    }
+    keys
+}
+
+/// Returns the complete rows that fill a cell, or one fold of a cell, alone.
+fn alone(sketch: &Sketch) -> HashSet<QuantisedKey> {
+    let folds = sketch.folds().map_or(&[][..], |folds| folds.sums());
+    let mut alone = HashSet::new();
+    for sums in [sketch.sums()].into_iter().chain(folds) {
+        for cell in 0..sums[Sum::CellRows].len() {
+            let Some((row, levels)) = sums.only_row(sketch.plan(), cell) else { continue };
+            if let Some(row) = row.into_iter().collect() {
+                alone.insert((row, levels));
+            }
+        }
+    }
+    alone
 }
 
 /// Returns the bits of numbers, with the same bits for both zeros.

@@ -94,8 +94,9 @@ impl Folds {
 
     /// Number of rows in the smallest and in the largest fold.
     pub fn extremes(&self) -> (u64, u64) {
-        let rows = || (0..self.len()).map(|fold| self.rows(fold));
-        (rows().min().unwrap_or(0), rows().max().unwrap_or(0))
+        let rows: Vec<u64> = (0..self.len()).map(|fold| self.rows(fold)).collect();
+        let (min, max) = (rows.iter().min(), rows.iter().max());
+        (min.copied().unwrap_or(0), max.copied().unwrap_or(0))
     }
 
     /// Counts of each retained row by fold, if they are kept.
@@ -186,43 +187,44 @@ mod tests {
     use crate::sketch::Sketch;
     use std::sync::Arc;
 
+    /// The key of row i.
+    fn key(i: usize) -> String {
+        (i % 37).to_string()
+    }
+
     /// Every retained row is a row of the table, so its fold is the fold of a sketch of this row
     /// alone. A retained row whose rows are in several folds has no fold.
     #[test]
     fn witnesses_are_in_the_folds_of_their_rows() {
         let values: Vec<f64> = (0..600).map(|i| f64::from(i % 300) * 0.31 - 40.0).collect();
-        let keys = |i: usize| Some((i % 37).to_string());
         let table = Table::unnamed(2, values.clone()).unwrap();
-        let table = table.with_keys((0..300).map(keys)).unwrap();
+        let table = table.with_keys((0..300).map(|i| Some(key(i)))).unwrap();
         let params = PlanParams::default().landmarks(10).witnesses(120);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let mut rows: Vec<Vec<f32>> = vec![Vec::new(); 300];
+        for (z, values) in rows.iter_mut().zip(values.chunks(2)) {
+            plan.frame.narrow(values, z);
+        }
         let (mut known, mut unknown) = (0, 0);
         for rule in [FoldRule::by_content(5), FoldRule::by_key(5, "user")] {
             let rule = rule.unwrap();
-            let by_key = rule.key().is_some();
-            let fold = |i: usize| match by_key {
-                true => rule.fold(text_hash(&keys(i).unwrap())),
-                false => {
-                    let mut z = Vec::new();
-                    plan.frame.narrow(&values[2 * i..2 * i + 2], &mut z);
-                    rule.fold(content_hash(&z, &[]))
-                }
-            };
+            let mut fold_of = Vec::new();
+            for (i, z) in rows.iter().enumerate() {
+                fold_of.push(rule.fold(match rule.by() {
+                    FoldBy::Key(_) => text_hash(&key(i)),
+                    FoldBy::Content => content_hash(z, &[]),
+                }));
+            }
             let params = SketchParams::default();
             let sketch = Sketch::of_folds(&plan, &rule, &table, params, &()).unwrap();
             let read = Sketch::from_bytes(&sketch.to_bytes()).unwrap();
             let folds = read.folds().unwrap().of_witnesses(&plan);
             for (z, found) in plan.witness_rows().unwrap().rows().zip(folds) {
                 // Row i and row i + 150 are equal.
-                let equal = |i: &usize| {
-                    let mut own = Vec::new();
-                    plan.frame.narrow(&values[2 * i..2 * i + 2], &mut own);
-                    own == z
-                };
-                let rows: Vec<usize> = (0..300).filter(equal).collect();
-                assert_eq!(rows.len(), 2);
-                let same = fold(rows[0]) == fold(rows[1]);
-                assert_eq!(found, same.then(|| fold(rows[0])));
+                let equal: Vec<usize> = (0..300).filter(|i| rows[*i] == z).collect();
+                assert_eq!(equal.len(), 2);
+                let same = fold_of[equal[0]] == fold_of[equal[1]];
+                assert_eq!(found, same.then(|| fold_of[equal[0]]));
                 if same { known += 1 } else { unknown += 1 }
             }
         }

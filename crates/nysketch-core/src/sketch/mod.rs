@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// assert_eq!(both.rows(), 800);
 /// both.subtract(&first)?;
 /// assert_eq!(both.to_bytes(), second.to_bytes());
-/// assert!(both.subtract(&first).is_err(), "those rows are not in it");
+/// assert!(both.subtract(&first).is_err(), "the rows are no longer included");
 ///
 /// // A sketch is stored as a file, which contains everything.
 /// assert_eq!(Sketch::from_bytes(&second.to_bytes())?, second);
@@ -150,7 +150,7 @@ impl Sketch {
         Sketch::from_parts(self.plan.clone(), self.sums.clone())
     }
 
-    /// Whether the sketch has seen no rows, not even invalid ones.
+    /// Whether no rows were added, not even invalid ones.
     fn is_empty(&self) -> bool {
         self.rows() == 0 && self.skipped() == 0
     }
@@ -210,9 +210,9 @@ impl Sketch {
     /// Adds the rows of people who have no rows in this sketch. The caller must guarantee this; it
     /// cannot be checked.
     pub fn merge_other_people(&mut self, other: &Sketch) -> Result<()> {
-        let most = self.person_rows().max(other.person_rows());
+        let max_rows = self.person_rows().max(other.person_rows());
         self.merge(other)?;
-        if let Some(rows) = most {
+        if let Some(rows) = max_rows {
             self.count_people(rows);
         }
         Ok(())
@@ -272,8 +272,8 @@ impl Sketch {
             _ if !same && self.is_empty() => return Ok(other.folds.clone()),
             folds if !same && other.is_empty() => return Ok(folds.clone()),
             _ if !same => {
-                let told = |s: &Sketch| s.folds.as_ref().map(|f| f.rule().to_string());
-                return Err(Error::FoldMismatch { action, left: told(self), right: told(other) });
+                let (left, right) = (self.fold_rule_text(), other.fold_rule_text());
+                return Err(Error::FoldMismatch { action, left, right });
             }
             None => return Ok(None),
             Some(folds) => folds.clone(),
@@ -283,12 +283,17 @@ impl Sketch {
         Ok(Some(folds))
     }
 
+    /// The rule of the folds in words, if the sketch has folds.
+    fn fold_rule_text(&self) -> Option<String> {
+        self.folds.as_ref().map(|folds| folds.rule().to_string())
+    }
+
     /// Mean features of one bandwidth, `1/n Σ_i κ(x̃_j, x_i)` (or cosines, then sines). NaN for a
     /// sketch without rows; empty if kernel sums are not kept.
     pub fn feature_means(&self, rung: usize) -> Vec<f64> {
-        let width = self.plan.features_per_bandwidth();
+        let count = self.plan.features_per_bandwidth();
         let n = self.sums.complete() as f64;
-        let sums = self.sums[Sum::Features].get(rung * width..(rung + 1) * width).unwrap_or(&[]);
+        let sums = self.sums[Sum::Features].get(rung * count..(rung + 1) * count).unwrap_or(&[]);
         sums.iter().map(|s| feature_value(*s) / n).collect()
     }
 
@@ -318,8 +323,7 @@ impl Sketch {
     /// Number of rows with a value in each column.
     fn present(&self) -> Vec<i128> {
         let (d, rows) = (self.plan.dims(), self.sums[Sum::Rows][0]);
-        let absent = |k: usize| self.sums[Sum::CellAbsent].iter().skip(k).step_by(d).sum::<i128>();
-        (0..d).map(|k| rows - absent(k)).collect()
+        (0..d).map(|k| rows - self.sums.column_total(Sum::CellAbsent, d, k)).collect()
     }
 
     /// Share of rows with a missing value in each column.
@@ -351,12 +355,12 @@ impl Sketch {
             let squares = (0..d).map(|k| sums[Sum::Outer][k * (k + 3) / 2]).collect();
             return Some((sums[Sum::Sum].clone(), squares));
         }
-        let total = |array: &[i128], k: usize| array.iter().skip(k).step_by(d).sum();
-        let totals = |array: &[i128]| (0..d).map(|k| total(array, k)).collect();
-        self.plan
-            .collect
-            .cells
-            .then(|| (totals(&sums[Sum::CellSum]), totals(&sums[Sum::CellSquare])))
+        if !self.plan.collect.cells {
+            return None;
+        }
+        let totals = (0..d).map(|k| sums.column_total(Sum::CellSum, d, k));
+        let squares = (0..d).map(|k| sums.column_total(Sum::CellSquare, d, k));
+        Some((totals.collect(), squares.collect()))
     }
 
     /// Mean of every column in the plan's coordinates, if moments or cells are kept.
@@ -369,7 +373,7 @@ impl Sketch {
     }
 
     /// Summary of all rows: means and standard deviations of the columns, shares of levels and of
-    /// missing values. `None` if neither moments nor cells are kept.
+    /// missing values. `None` if the sketch has no moments and no cells.
     pub fn whole(&self) -> Option<Profile> {
         let (mean, variance): (Vec<f64>, Vec<f64>) = self.column_moments()?.into_iter().unzip();
         let deviation = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
@@ -388,13 +392,15 @@ impl Sketch {
         let means = self.plan.frame.widen_coordinates(&self.coordinate_means()?);
         let (sums, squares) = self.column_sums()?;
         let (frame, present) = (&self.plan.frame, self.present());
-        let variance = |k: usize| {
+        let mut moments = Vec::with_capacity(means.len());
+        for (k, mean) in means.into_iter().enumerate() {
             // A column without any values gets its centre as the mean, and variance 0.
             let n = present[k].max(1);
             let unit = power_of_two(frame.exponent[k]) * frame.scale[k];
-            (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0) * unit * unit
-        };
-        Some(means.into_iter().enumerate().map(|(k, mean)| (mean, variance(k))).collect())
+            let variance = (centred_sum(squares[k], sums[k], sums[k], n) / n as f64).max(0.0);
+            moments.push((mean, variance * unit * unit));
+        }
+        Some(moments)
     }
 }
 
@@ -409,8 +415,8 @@ fn same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> bool {
 
 /// Refuses sketches of different plans.
 pub fn check_same_plan(left: &Arc<Plan>, right: &Arc<Plan>) -> Result<()> {
-    match same_plan(left, right) {
-        true => Ok(()),
-        false => Err(Error::PlanMismatch { left: left.fingerprint(), right: right.fingerprint() }),
+    if same_plan(left, right) {
+        return Ok(());
     }
+    Err(Error::PlanMismatch { left: left.fingerprint(), right: right.fingerprint() })
 }

@@ -37,22 +37,25 @@ impl Profile {
     /// Returns whether the profile can describe k clusters in d columns with this number of levels,
     /// and all values are valid.
     pub fn fits(&self, d: usize, levels: usize, k: usize) -> bool {
-        let share = |x: &f64| (0.0..=1.0).contains(x);
         let missing = std::iter::once(&self.missing).chain(&self.missing_within);
         let shares = missing.clone().all(|m| m.is_empty() || m.len() == d)
-            && missing.flatten().chain(&self.levels).all(share)
+            && missing.flatten().chain(&self.levels).all(|x| (0.0..=1.0).contains(x))
             && (self.levels.is_empty() || self.levels.len() == levels)
             && (self.missing_within.is_empty() || self.missing_within.len() == k);
         let lengths = self.mean.len() == d && self.deviation.len() == d;
         let spreads = self.spread.is_empty() || self.spread.len() == k;
         let deviations = std::iter::once(&self.deviation).chain(&self.spread);
-        let finite = |x: &f64| x.abs() <= MAX_CENTRE;
         lengths
             && shares
             && spreads
-            && self.mean.iter().all(finite)
+            && self.mean.iter().all(is_within_limits)
             && deviations
                 .into_iter()
-                .all(|s| s.len() == d && s.iter().all(|x| finite(x) && *x >= 0.0))
+                .all(|s| s.len() == d && s.iter().all(|x| is_within_limits(x) && *x >= 0.0))
     }
+}
+
+/// Whether a mean or a deviation is one that rows can have.
+fn is_within_limits(x: &f64) -> bool {
+    x.abs() <= MAX_CENTRE
 }

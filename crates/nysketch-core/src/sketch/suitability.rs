@@ -28,22 +28,23 @@ const UNRESOLVED: f64 = 0.03;
 const NAMED: usize = 3;
 /// Maximum number of cells whose distances to other landmarks are computed: those with the largest
 /// spread.
-const LOOKED_AT: usize = 4000;
+const MAX_COMPARED: usize = 4000;
 
 /// How well a plan suits the rows of a sketch.
 ///
 /// ```
-/// use nysketch_core::{Mixture, PlanParams, Scale, Sketch, SketchParams, Suitability, Table, plan_for};
+/// use nysketch_core::{Mixture, PlanParams, Scale, Sketch, SketchParams, Table, plan_for};
+/// use nysketch_core::Suitability;
 /// # fn main() -> nysketch_core::Result<()> {
-/// let day = |factor: f64| {
-///     let rows = Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values;
-///     Table::unnamed(2, rows.iter().map(|x| x * factor).collect())
-/// };
+/// let rows = Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values;
+/// let first = Table::unnamed(2, rows.clone())?;
+/// let later = Table::unnamed(2, rows.iter().map(|x| x * 10.0).collect())?;
 /// let params = PlanParams::default().landmarks(50).scale(Scale::Standard);
-/// let plan = std::sync::Arc::new(plan_for(&day(1.0)?, params)?.0);
-/// let sketch = |factor| Sketch::of(&plan, &day(factor)?, SketchParams::default(), &());
-/// assert!(Suitability::of(&sketch(1.0)?).notes(false).is_empty());
-/// let found = Suitability::of(&sketch(10.0)?);
+/// let plan = std::sync::Arc::new(plan_for(&first, params)?.0);
+/// let first = Sketch::of(&plan, &first, SketchParams::default(), &())?;
+/// assert!(Suitability::of(&first).notes(false).is_empty());
+/// let later = Sketch::of(&plan, &later, SketchParams::default(), &())?;
+/// let found = Suitability::of(&later);
 /// assert_eq!(found.scales.len(), 2);
 /// assert!(found.notes(false)[0].starts_with("the plan divides the column 'c0' by"));
 /// # Ok(())
@@ -86,33 +87,36 @@ impl Suitability {
         const REMEDY: &str =
             "make a plan from a sample of all rows, and use it for every part (`plan`)";
         let mut notes = Vec::new();
-        let gaps = || self.scales.iter().filter(|gap| !part || gap.deviation > gap.scale);
-        if gaps().next().is_some() {
-            let each = gaps().take(NAMED).map(|ScaleGap { column, scale, deviation }| {
-                format!(
-                    "'{column}' by {}, but its deviation is {}",
-                    short(*scale),
-                    short(*deviation)
-                )
-            });
-            let more = match gaps().count() {
-                n if n > NAMED => format!(", and {} more columns likewise", n - NAMED),
-                _ => String::new(),
+        let reported = self.scales.iter().filter(|gap| !part || gap.deviation > gap.scale);
+        let gaps: Vec<String> = reported.map(ScaleGap::text).collect();
+        if !gaps.is_empty() {
+            let named = gaps[..gaps.len().min(NAMED)].join(", ");
+            let more = if gaps.len() > NAMED {
+                format!(", and {} more columns likewise", gaps.len() - NAMED)
+            } else {
+                String::new()
             };
-            let each: Vec<String> = each.collect();
             notes.push(format!(
-                "the plan divides the column {}{more}: distances are not those of scaled columns; {REMEDY}",
-                each.join(", ")
+                "the plan divides the column {named}{more}: distances are not those of scaled \
+                 columns; {REMEDY}"
             ));
         }
         if let Some(share) = self.unresolved {
             notes.push(format!(
-                "many rows lie where the plan has no landmarks: {:.0} % of the variance is within cells much wider \
-                 than the distance between landmarks; {REMEDY}",
+                "many rows lie where the plan has no landmarks: {:.0} % of the variance is within \
+                 cells much wider than the distance between landmarks; {REMEDY}",
                 100.0 * share
             ));
         }
         notes
+    }
+}
+
+impl ScaleGap {
+    /// The part of a note about this column.
+    fn text(&self) -> String {
+        let (scale, deviation) = (short(self.scale), short(self.deviation));
+        format!("'{}' by {scale}, but its deviation is {deviation}", self.column)
     }
 }
 
@@ -130,11 +134,10 @@ fn short(x: f64) -> String {
 
 fn scale_gaps(sketch: &Sketch) -> Vec<ScaleGap> {
     let plan = sketch.plan();
-    let (true, Some(moments)) =
-        (plan.frame.scale.iter().any(|s| *s != 1.0), sketch.column_moments())
-    else {
+    if plan.frame.scale.iter().all(|s| *s == 1.0) {
         return Vec::new();
-    };
+    }
+    let Some(moments) = sketch.column_moments() else { return Vec::new() };
     let columns = plan.columns.iter().zip(&plan.frame.scale).zip(moments);
     columns
         .map(|((column, &scale), (_, variance))| ScaleGap {
@@ -152,39 +155,46 @@ fn scale_gaps(sketch: &Sketch) -> Vec<ScaleGap> {
 }
 
 fn unresolved(sketch: &Sketch) -> Option<f64> {
-    let (plan, sums) = (sketch.plan(), sketch.sums());
+    let plan = sketch.plan();
     let landmarks = plan.landmarks().filter(|l| plan.collect.cells && l.len() > 1)?;
-    let d = plan.dims();
-    let square = |k: usize| power_of_two(2 * plan.frame.exponent[k]);
-    let within = |cell: usize| -> f64 {
-        let rows = sums[Sum::CellRows][cell];
-        let column = |k: usize| sums.cell_spread(cell, k).max(0.0) * square(k);
-        if rows > 1 { (0..d).map(column).sum() } else { 0.0 }
-    };
-    let within: Vec<f64> = (0..landmarks.len()).map(within).collect();
+    let within: Vec<f64> = (0..landmarks.len()).map(|cell| squares_within(sketch, cell)).collect();
     let scale = &plan.frame.scale;
-    let present = sketch.missing_shares();
-    let columns = sketch.column_moments()?.into_iter().zip(scale).zip(&present);
+    let missing = sketch.missing_shares();
+    let columns = sketch.column_moments()?.into_iter().zip(scale).zip(&missing);
     let variance: f64 = columns.map(|(((_, v), s), missing)| (1.0 - missing) * v / (s * s)).sum();
     let total = variance * sketch.rows() as f64;
     let space = plan.landmark_space()?;
-    let enough = |variance: f64| variance > UNRESOLVED * total;
+    let limit = UNRESOLVED * total;
     // Compute distances between landmarks only if they can matter.
-    if !enough(within.iter().sum()) {
+    if !(within.iter().sum::<f64>() > limit) {
         return None;
     }
     let mut cells: Vec<usize> = (0..landmarks.len()).filter(|cell| within[*cell] > 0.0).collect();
     cells.sort_by(|a, b| within[*b].total_cmp(&within[*a]));
-    cells.truncate(LOOKED_AT);
-    let is_wide = |(cell, next): &(&usize, f64)| {
-        within[**cell] > WIDE * sums[Sum::CellRows][**cell] as f64 * next
-    };
-    let next = next_landmarks(&space, &cells);
-    let wide: f64 = cells.iter().zip(next).filter(is_wide).map(|(cell, _)| within[*cell]).sum();
-    enough(wide).then(|| wide / total)
+    cells.truncate(MAX_COMPARED);
+    let rows = &sketch.sums()[Sum::CellRows];
+    let mut wide = 0.0;
+    for (cell, next) in cells.iter().zip(next_landmarks(&space, &cells)) {
+        if within[*cell] > WIDE * rows[*cell] as f64 * next {
+            wide += within[*cell];
+        }
+    }
+    (wide > limit).then(|| wide / total)
 }
 
-/// Returns the squared distance from each of some landmarks to its nearest neighbour.
+/// Returns the sum of squared distances of the rows of a cell from their mean, in the plan's
+/// coordinates.
+fn squares_within(sketch: &Sketch, cell: usize) -> f64 {
+    let (plan, sums) = (sketch.plan(), sketch.sums());
+    if sums[Sum::CellRows][cell] < 2 {
+        return 0.0;
+    }
+    let columns = (0..plan.dims())
+        .map(|k| sums.cell_spread(cell, k).max(0.0) * power_of_two(2 * plan.frame.exponent[k]));
+    columns.sum()
+}
+
+/// Returns the squared distance from the landmark of each cell to its nearest neighbour.
 fn next_landmarks(landmarks: &Points, cells: &[usize]) -> Vec<f64> {
     let mut tiles = Tiles::new(landmarks, Kernel::Gaussian, None, Instructions::best());
     let (mut nearest, mut next) = (Nearest::default(), Vec::with_capacity(cells.len()));
@@ -200,6 +210,7 @@ fn next_landmarks(landmarks: &Points, cells: &[usize]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::random::normal;
     use crate::pass::SketchParams;
     use crate::planning::{PlanParams, Scale, plan_for};
     use crate::rows::Table;
@@ -210,15 +221,19 @@ mod tests {
     /// Returns rows of unit variance around a centre.
     fn blob(centre: &[f64], rows: usize, seed: u64) -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let row = |_| centre.iter().map(|c| c + crate::numeric::random::normal(&mut rng)).collect();
-        (0..rows).map(row).collect::<Vec<Vec<f64>>>().concat()
+        let mut values = Vec::with_capacity(rows * centre.len());
+        for _ in 0..rows {
+            values.extend(centre.iter().map(|c| c + normal(&mut rng)));
+        }
+        values
     }
 
     fn found(plan_rows: &[f64], rows: &[f64], d: usize, scale: Scale) -> Suitability {
-        let table = |values: &[f64]| Table::unnamed(d, values.to_vec()).unwrap();
+        let [plan_rows, rows] =
+            [plan_rows, rows].map(|values| Table::unnamed(d, values.to_vec()).unwrap());
         let params = PlanParams::default().landmarks(100).scale(scale);
-        let plan = Arc::new(plan_for(&table(plan_rows), params).unwrap().0);
-        let sketch = Sketch::of(&plan, &table(rows), SketchParams::default(), &()).unwrap();
+        let plan = Arc::new(plan_for(&plan_rows, params).unwrap().0);
+        let sketch = Sketch::of(&plan, &rows, SketchParams::default(), &()).unwrap();
         Suitability::of(&sketch)
     }
 

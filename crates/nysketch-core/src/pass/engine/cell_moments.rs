@@ -25,7 +25,7 @@ const KINDS: usize = 4;
 /// Largest number of 64-bit sums: 32 MiB.
 const MAX_SUMS: usize = 1 << 22;
 /// The slot of a cell without rows since the last fold.
-const NOWHERE: u32 = u32::MAX;
+const NO_SLOT: u32 = u32::MAX;
 
 /// 64-bit sums of the rows since the last fold.
 #[derive(Debug, Clone)]
@@ -33,11 +33,11 @@ pub struct CellMoments {
     instructions: Instructions,
     dims: usize,
     /// Slot of each cell.
-    places: Vec<u32>,
-    /// Cells that have a slot, the number of rows in each, and the number of slots.
+    slots: Vec<u32>,
+    /// Cells that have a slot, the number of rows in each, and the largest number of slots.
     touched: Vec<u32>,
     rows: Vec<u32>,
-    most: usize,
+    max_slots: usize,
     /// `[slot][kind][column]`, with columns padded to whole chunks. Each row has added the bits of
     /// [`WHOLE`] as well.
     sums: Vec<u64>,
@@ -54,15 +54,15 @@ impl CellMoments {
     /// Sums without rows in a given amount of memory, but at least one slot.
     fn within(sums: usize, cells: usize, dims: usize, instructions: Instructions) -> Self {
         let each = KINDS * dims.next_multiple_of(PADDING);
-        let most = (sums / each).clamp(1, cells);
+        let max_slots = (sums / each).clamp(1, cells);
         CellMoments {
             instructions,
             dims,
-            places: vec![NOWHERE; cells],
+            slots: vec![NO_SLOT; cells],
             touched: Vec::new(),
             rows: Vec::new(),
-            most,
-            sums: vec![0; most * each],
+            max_slots,
+            sums: vec![0; max_slots * each],
             all_rows: 0,
         }
     }
@@ -79,17 +79,17 @@ impl CellMoments {
         assert!(cells.len() <= MAX_ROWS && q.len() >= cells.len() * self.dims + PADDING);
         let mut start = 0;
         for (i, &cell) in cells.iter().enumerate() {
-            if self.places[cell as usize] == NOWHERE {
-                if self.touched.len() == self.most {
+            if self.slots[cell as usize] == NO_SLOT {
+                if self.touched.len() == self.max_slots {
                     self.add_placed(&q[start * self.dims..], &cells[start..i]);
                     self.fold(totals);
                     start = i;
                 }
-                self.places[cell as usize] = self.touched.len() as u32;
+                self.slots[cell as usize] = self.touched.len() as u32;
                 self.touched.push(cell);
                 self.rows.push(0);
             }
-            self.rows[self.places[cell as usize] as usize] += 1;
+            self.rows[self.slots[cell as usize] as usize] += 1;
         }
         self.add_placed(&q[start * self.dims..], &cells[start..]);
     }
@@ -98,8 +98,8 @@ impl CellMoments {
     fn add_placed(&mut self, q: &[f64], cells: &[u32]) {
         self.all_rows += cells.len();
         let columns = self.dims.next_multiple_of(PADDING);
-        let Self { dims, places, sums, .. } = self;
-        self.instructions.dispatch(Rows { dims: *dims, columns, q, cells, places, sums });
+        let Self { dims, slots, sums, .. } = self;
+        self.instructions.dispatch(Rows { dims: *dims, columns, q, cells, slots, sums });
     }
 
     /// Adds weighted rows directly to the 128-bit sums, because a cell gets few rows of one weight.
@@ -128,7 +128,7 @@ impl CellMoments {
         let touched = self.touched.drain(..).zip(self.rows.drain(..));
         for ((cell, rows), sums) in touched.zip(self.sums.chunks_exact_mut(KINDS * columns)) {
             let cell = cell as usize;
-            self.places[cell] = NOWHERE;
+            self.slots[cell] = NO_SLOT;
             cell_rows[cell] += i128::from(rows);
             let extra = u64::from(rows).wrapping_mul(WHOLE.to_bits());
             for j in 0..d {
@@ -149,7 +149,7 @@ struct Rows<'a> {
     columns: usize,
     q: &'a [f64],
     cells: &'a [u32],
-    places: &'a [u32],
+    slots: &'a [u32],
     sums: &'a mut [u64],
 }
 
@@ -162,8 +162,8 @@ impl WithSimd for Rows<'_> {
         for (i, &cell) in self.cells.iter().enumerate() {
             let (row, _) = S::as_simd_f64s(&self.q[i * self.dims..][..self.columns]);
             let all = KINDS * self.columns;
-            let place = self.places[cell as usize] as usize;
-            let (sums, _) = S::as_mut_simd_u64s(&mut self.sums[place * all..][..all]);
+            let slot = self.slots[cell as usize] as usize;
+            let (sums, _) = S::as_mut_simd_u64s(&mut self.sums[slot * all..][..all]);
             let (sum, sums) = sums.split_at_mut(row.len());
             let (hh, sums) = sums.split_at_mut(row.len());
             let (hl, ll) = sums.split_at_mut(row.len());
@@ -198,6 +198,7 @@ pub fn split<S: Simd>(simd: S, q: S::f64s) -> (S::f64s, S::f64s) {
 mod tests {
     use super::*;
     use crate::numeric::fixed::COORDINATE_LIMIT;
+    use crate::numeric::random::Hashes;
     use crate::planning::{PlanParams, make_plan};
     use crate::rows::Table;
     use proptest::prelude::*;
@@ -213,16 +214,22 @@ mod tests {
             seed in any::<u64>(),
             extreme in any::<bool>(),
         ) {
-            let mut state = seed;
-            let mut next = || { state = crate::rows::sample::mix(state); state };
-            let mut q: Vec<f64> = (0..n * d).map(|_| {
-                let bits = next();
-                let q = (bits as i64) >> (19 + bits % 30);
-                let q = if !extreme { q } else if bits & 1 == 0 { COORDINATE_LIMIT } else { -COORDINATE_LIMIT };
-                q.clamp(-COORDINATE_LIMIT, COORDINATE_LIMIT) as f64
-            }).collect();
-            let cells: Vec<u32> = (0..n).map(|_| (next() % 3) as u32).collect();
-            let table = Table::unnamed(d, (0..20 * d).map(|_| (next() % 1000) as f64).collect()).unwrap();
+            let mut hashes = Hashes(seed);
+            let mut q = Vec::new();
+            for _ in 0..n * d {
+                let bits = hashes.draw();
+                let coordinate = if !extreme {
+                    (bits as i64) >> (19 + bits % 30)
+                } else if bits & 1 == 0 {
+                    COORDINATE_LIMIT
+                } else {
+                    -COORDINATE_LIMIT
+                };
+                q.push(coordinate.clamp(-COORDINATE_LIMIT, COORDINATE_LIMIT) as f64);
+            }
+            let cells: Vec<u32> = (0..n).map(|_| (hashes.draw() % 3) as u32).collect();
+            let values = (0..20 * d).map(|_| (hashes.draw() % 1000) as f64).collect();
+            let table = Table::unnamed(d, values).unwrap();
             let plan = make_plan(&table, &PlanParams::default().check().unwrap(), &()).unwrap().0;
             let mut expected = Sums::zero(&plan);
             for (row, &cell) in q.chunks_exact(d).zip(&cells) {
@@ -235,15 +242,17 @@ mod tests {
             }
             q.resize(n * d + PADDING, f64::NAN);
             let sizes = [MAX_SUMS, 0, 2 * KINDS * d.next_multiple_of(PADDING)];
-            for (set, size) in Instructions::all().into_iter().flat_map(|set| sizes.map(|size| (set, size))) {
-                let cells_of_plan = plan.features.points().len();
-                let mut cell_moments = CellMoments::within(size, cells_of_plan, d, set);
-                let mut sums = Sums::zero(&plan);
-                for _ in 0..times {
-                    cell_moments.add(&q, &cells, 1, &mut sums);
+            let cells_of_plan = plan.features.points().len();
+            for set in Instructions::all() {
+                for size in sizes {
+                    let mut cell_moments = CellMoments::within(size, cells_of_plan, d, set);
+                    let mut sums = Sums::zero(&plan);
+                    for _ in 0..times {
+                        cell_moments.add(&q, &cells, 1, &mut sums);
+                    }
+                    cell_moments.fold(&mut sums);
+                    prop_assert_eq!(&sums, &expected);
                 }
-                cell_moments.fold(&mut sums);
-                prop_assert_eq!(&sums, &expected);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Time on the CPU above which starting a GPU pays, in seconds. Opening a GPU takes a second, and
 /// compiling for it a few seconds.
-const WORTH_STARTING: f64 = 10.0;
+const MIN_SECONDS: f64 = 10.0;
 /// Approximate operations per second of one vectorised thread.
 const OPERATIONS: f64 = 2e10;
 /// Cost of a kernel value, in operations.
@@ -97,10 +97,10 @@ impl DeviceChoice {
         threads: usize,
         start: impl FnOnce(Option<usize>) -> Result<T>,
     ) -> Result<(Option<T>, Option<String>)> {
-        let pays = || operations >= WORTH_STARTING * OPERATIONS * threads as f64;
+        let pays = operations >= MIN_SECONDS * OPERATIONS * threads as f64;
         let ordinal = match self {
             DeviceChoice::Cuda(ordinal) => ordinal,
-            DeviceChoice::Auto if pays() && Device::is_likely() => None,
+            DeviceChoice::Auto if pays && Device::is_likely() => None,
             DeviceChoice::Auto | DeviceChoice::Cpu => return Ok((None, None)),
         };
         match start(ordinal) {

@@ -24,10 +24,11 @@ use crate::numeric::simd::{Instructions, Work};
 use crate::plan::frame::{FramedRows, PADDING};
 use crate::plan::{Features, Plan};
 use crate::sums::{Sum, Sums};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Approximate number of values converted at once. If one of them is invalid, the rows before it
-/// are converted again.
+/// Approximate number of values converted at once. If one value is invalid, the rows before it are
+/// converted again.
 const FRAMED_VALUES: usize = 1 << 10;
 /// Approximate number of values of weighted rows collected before they are sorted by weight.
 const WEIGHTED_VALUES: usize = 1 << 18;
@@ -43,7 +44,7 @@ const DIGIT_BITS: u32 = 8;
 pub struct Cpu {
     /// Complete rows, and rows with missing values.
     complete: Queue,
-    holed: Queue,
+    incomplete: Queue,
     pub(super) weighted_rows: usize,
     /// Rows of one weight, copied from a queue.
     picked: FramedRows,
@@ -93,7 +94,7 @@ impl Cpu {
     pub(crate) fn with(plan: Arc<Plan>, instructions: Instructions) -> Self {
         Cpu {
             complete: Queue::default(),
-            holed: Queue::default(),
+            incomplete: Queue::default(),
             weighted_rows: MAX_BLOCK.max(WEIGHTED_VALUES / plan.dims()),
             picked: FramedRows::default(),
             filled: Vec::new(),
@@ -115,18 +116,18 @@ impl Cpu {
     }
 
     /// The queue of rows with or without missing values.
-    fn queue(&mut self, holed: bool) -> &mut Queue {
-        if holed { &mut self.holed } else { &mut self.complete }
+    fn queue(&mut self, incomplete: bool) -> &mut Queue {
+        if incomplete { &mut self.incomplete } else { &mut self.complete }
     }
 
     /// Processes the rows of a queue.
-    fn flush(&mut self, holed: bool, sums: &mut Sums) {
+    fn flush(&mut self, incomplete: bool, sums: &mut Sums) {
         // The queue is taken out of `self`, so that rows can be copied from it while `self`
         // processes them.
-        let mut queue = std::mem::take(self.queue(holed));
+        let mut queue = std::mem::take(self.queue(incomplete));
         if queue.weights.is_empty() {
             self.pass.block(&mut queue.rows, 1, sums);
-            *self.queue(holed) = queue;
+            *self.queue(incomplete) = queue;
             return;
         }
         let mut by_weight: Vec<(u32, u32)> =
@@ -138,16 +139,15 @@ impl Cpu {
             self.by_weight(&queue.rows, &by_weight, 0, sums);
         } else {
             for shift in (0..u32::BITS).step_by(DIGIT_BITS as usize) {
-                let digit = |w: u32| (w >> shift) & ((1 << DIGIT_BITS) - 1);
                 let mut digits: Vec<(u32, u32)> =
-                    by_weight.iter().map(|(w, i)| (digit(*w), *i)).collect();
+                    by_weight.iter().map(|(w, i)| (digit(*w, shift), *i)).collect();
                 digits.sort_unstable();
                 self.by_weight(&queue.rows, &digits, shift, sums);
             }
         }
         queue.rows.clear();
         queue.weights.clear();
-        *self.queue(holed) = queue;
+        *self.queue(incomplete) = queue;
     }
 
     /// Processes rows sorted by weight. A weight counts units of 2^shift.
@@ -164,14 +164,19 @@ impl Cpu {
             if weight == 0 {
                 continue;
             }
-            for some in equal.chunks(self.pass.rows()) {
-                for (_, i) in some {
+            for part in equal.chunks(self.pass.rows()) {
+                for (_, i) in part {
                     self.picked.copy_row(waiting, *i as usize, d, categories);
                 }
                 self.pass.block(&mut self.picked, weight, sums);
             }
         }
     }
+}
+
+/// The digit of a weight that starts at this bit.
+fn digit(weight: u32, shift: u32) -> u32 {
+    (weight >> shift) & ((1 << DIGIT_BITS) - 1)
 }
 
 /// Rows to be added.
@@ -182,38 +187,56 @@ struct Given<'a> {
     weights: &'a [u32],
 }
 
+impl<'a> Given<'a> {
+    /// A range of the rows.
+    fn part(self, rows: Range<usize>, dims: usize, categories: usize) -> Given<'a> {
+        Given {
+            values: &self.values[rows.start * dims..rows.end * dims],
+            codes: &self.codes[rows.start * categories..rows.end * categories],
+            weights: self.weights.get(rows).unwrap_or(&[]),
+        }
+    }
+
+    /// Whether a row has missing values.
+    fn is_incomplete(self) -> bool {
+        self.values.iter().any(|x| x.is_nan())
+    }
+}
+
 impl Cpu {
     /// Adds rows that are all complete, or all have missing values, up to the first invalid row.
     /// Returns the number of rows added.
-    fn add_alike(&mut self, some: Given<'_>, holed: bool, sums: &mut Sums) -> usize {
+    fn add_alike(&mut self, given: Given<'_>, incomplete: bool, sums: &mut Sums) -> usize {
         let (d, categories) = (self.pass.plan.dims(), self.pass.starts.len());
-        let rows = some.values.len() / d;
-        let most = if some.weights.is_empty() { self.pass.rows() } else { self.weighted_rows };
+        let rows = given.values.len() / d;
+        let max_rows = if given.weights.is_empty() { self.pass.rows() } else { self.weighted_rows };
         // A queue holds either weighted or unweighted rows.
-        if self.queue(holed).weights.is_empty() != some.weights.is_empty() {
-            self.flush(holed, sums);
+        if self.queue(incomplete).weights.is_empty() != given.weights.is_empty() {
+            self.flush(incomplete, sums);
         }
         let mut at = 0;
         while at < rows {
-            let room = most - self.queue(holed).rows.rows(d);
+            let room = max_rows - self.queue(incomplete).rows.rows(d);
             let end = rows.min(at + room.min((FRAMED_VALUES / d).max(1)));
-            let values = &some.values[at * d..end * d];
-            let queue = if holed { &mut self.holed } else { &mut self.complete };
+            let values = &given.values[at * d..end * d];
+            let queue = if incomplete { &mut self.incomplete } else { &mut self.complete };
             let taken = match &self.pass.plan.private {
                 Some(private) => {
                     private.bound_rows(values, &mut self.filled);
                     self.pass.frame_complete(&self.filled, &mut queue.rows)
                 }
-                None if holed => self.pass.frame_holed(values, &mut self.filled, &mut queue.rows),
+                None if incomplete => {
+                    self.pass.frame_incomplete(values, &mut self.filled, &mut queue.rows)
+                }
                 None => self.pass.frame_complete(values, &mut queue.rows),
             };
-            let codes = &some.codes[at * categories..(at + taken) * categories];
+            let codes = &given.codes[at * categories..(at + taken) * categories];
             queue.rows.codes.extend_from_slice(codes);
-            queue.weights.extend(some.weights.iter().skip(at).take(taken));
-            let full = queue.rows.rows(d) == most;
+            queue.weights.extend(given.weights.iter().skip(at).take(taken));
+            let full = queue.rows.rows(d) == max_rows;
             at += taken;
             if full {
-                self.flush(holed, sums);
+                self.flush(incomplete, sums);
             }
             if at < end {
                 break;
@@ -224,27 +247,27 @@ impl Cpu {
 
     /// Adds rows that may have missing values, up to the first invalid row. Returns the number of
     /// rows added.
-    fn add_partial(&mut self, some: Given<'_>, sums: &mut Sums) -> usize {
+    fn add_partial(&mut self, given: Given<'_>, sums: &mut Sums) -> usize {
         let plan = self.pass.plan.clone();
         let (d, categories) = (plan.dims(), plan.categories().len());
-        let rows = some.values.len() / d;
-        let row = |i: usize| &some.values[i * d..(i + 1) * d];
-        let codes = |i: usize| &some.codes[i * categories..(i + 1) * categories];
-        let holed = |i: usize| row(i).iter().any(|x| x.is_nan());
-        let enough = |i: usize| has_enough(&plan, row(i), codes(i));
+        let rows = given.values.len() / d;
         let mut at = 0;
-        while at < rows && enough(at) {
-            let holes = holed(at);
+        while at < rows {
+            let first = given.part(at..at + 1, d, categories);
+            if !has_enough(&plan, first.values, first.codes) {
+                break;
+            }
+            let incomplete = first.is_incomplete();
             let mut end = at + 1;
-            while end < rows && holed(end) == holes && enough(end) {
+            while end < rows {
+                let row = given.part(end..end + 1, d, categories);
+                let alike = row.is_incomplete() == incomplete;
+                if !(alike && has_enough(&plan, row.values, row.codes)) {
+                    break;
+                }
                 end += 1;
             }
-            let alike = Given {
-                values: &some.values[at * d..end * d],
-                codes: &some.codes[at * categories..end * categories],
-                weights: some.weights.get(at..end).unwrap_or(&[]),
-            };
-            at += self.add_alike(alike, holes, sums);
+            at += self.add_alike(given.part(at..end, d, categories), incomplete, sums);
             if at < end {
                 break;
             }
@@ -262,11 +285,12 @@ impl Engine for Cpu {
         sums: &mut Sums,
     ) -> Result<usize> {
         check_weights(values.len() / self.pass.plan.dims(), weights)?;
-        let some = Given { values, codes, weights };
-        Ok(match self.pass.plan.is_partial() {
-            true => self.add_partial(some, sums),
-            false => self.add_alike(some, false, sums),
-        })
+        let given = Given { values, codes, weights };
+        if self.pass.plan.is_partial() {
+            Ok(self.add_partial(given, sums))
+        } else {
+            Ok(self.add_alike(given, false, sums))
+        }
     }
 
     fn finish(&mut self, sums: &mut Sums) -> Result<()> {
@@ -296,8 +320,11 @@ impl BlockPass {
             _ => None,
         };
         let covered = plan.collect.kernel && plan.landmarks().is_some();
-        let squared = |s: &f64| exponential(kernel.rate(kernel.squared(*s)));
-        let coverage = bandwidths.iter().filter(|_| covered).map(squared).collect();
+        let mut coverage = Vec::new();
+        if covered {
+            coverage
+                .extend(bandwidths.iter().map(|s| exponential(kernel.rate(kernel.squared(*s)))));
+        }
         let cells = plan
             .collect
             .cells
@@ -331,31 +358,38 @@ impl BlockPass {
     /// Appends the coordinates of whole rows up to the first invalid row. Returns their number.
     fn frame_complete(&self, values: &[f64], out: &mut FramedRows) -> usize {
         let d = self.plan.dims();
-        let frame = |values: &[f64], out: &mut FramedRows| {
-            self.plan.frame.push(self.instructions, values, out)
-        };
-        match frame(values, out) {
+        match self.frame(values, out) {
             Ok(()) => values.len() / d,
             Err(bad) => {
                 // The rows before the first invalid one are valid.
                 let valid = bad / d;
-                let pushed = frame(&values[..valid * d], out);
+                let pushed = self.frame(&values[..valid * d], out);
                 debug_assert!(pushed.is_ok(), "rows before the first invalid one are valid");
                 valid
             }
         }
     }
 
+    /// Appends the coordinates of rows, or returns the index of the first invalid value.
+    fn frame(&self, values: &[f64], out: &mut FramedRows) -> std::result::Result<(), usize> {
+        self.plan.frame.push(self.instructions, values, out)
+    }
+
     /// As [`frame_complete`](Self::frame_complete), for rows with missing values. They are replaced
     /// by the centre of the column, whose coordinate is zero and adds nothing to sums.
-    fn frame_holed(&self, values: &[f64], filled: &mut Vec<f64>, out: &mut FramedRows) -> usize {
+    fn frame_incomplete(
+        &self,
+        values: &[f64],
+        filled: &mut Vec<f64>,
+        out: &mut FramedRows,
+    ) -> usize {
         let d = self.plan.dims();
         let centres = self.plan.frame.centre.iter().cycle();
         filled.clear();
         filled.extend(values.iter().zip(centres).map(|(x, c)| if x.is_nan() { *c } else { *x }));
         let taken = self.frame_complete(filled, out);
-        let there = |x: &f64| if x.is_nan() { ABSENT } else { PRESENT };
-        out.present.extend(values[..taken * d].iter().map(there));
+        let values = values[..taken * d].iter();
+        out.present.extend(values.map(|x| if x.is_nan() { ABSENT } else { PRESENT }));
         taken
     }
 
@@ -367,14 +401,14 @@ impl BlockPass {
             return;
         }
         rows.q.resize(n * d + PADDING, 0.0);
-        let these = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
+        let input = Rows { z: &rows.z, codes: &rows.codes, present: &rows.present };
         if let Some(search) = &mut self.search {
-            search.block(these, &mut self.nearest);
+            search.block(input, &mut self.nearest);
         }
         if let Some(tiles) = &mut self.tiles {
             let features = &mut sums[Sum::Features];
             let m = self.plan.features.points().len();
-            tiles.block(these, Some(&mut self.nearest), |rung, j, units| {
+            tiles.block(input, Some(&mut self.nearest), |rung, j, units| {
                 features[rung * m + j] += i128::from(units) * weight;
             });
         }
@@ -447,8 +481,9 @@ impl Work for AddCoverage<'_> {
     #[inline(always)]
     fn work(self) {
         for (&(factor, limit), total) in self.steps.iter().zip(self.totals) {
-            let value = |s: &f32| u64::from(units(exp2_product(s.min(limit), factor)));
-            *total += i128::from(self.distances.iter().map(value).sum::<u64>()) * self.weight;
+            let distances = self.distances.iter().map(|s| s.min(limit));
+            let units = distances.map(|s| u64::from(units(exp2_product(s, factor))));
+            *total += i128::from(units.sum::<u64>()) * self.weight;
         }
     }
 }

@@ -23,7 +23,7 @@ use nysketch_cuda::{
 use std::sync::Arc;
 
 /// Number of values checked together.
-const LOOKED_AT: usize = 1 << 12;
+const CHECKED_VALUES: usize = 1 << 12;
 /// Approximate number of operations and of rows in the test of a GPU.
 const TRIED: usize = 1 << 24;
 const TRIED_ROWS: usize = 300;
@@ -59,9 +59,10 @@ impl Cuda {
         on_each(self.ordinal, |ordinal| {
             plan.on_devices.of(ordinal, || {
                 let tables = Tables::new(Device::open(ordinal)?, spec(plan))?;
-                match adds_as_defined(plan, &tables)? {
-                    true => Ok(tables),
-                    false => Err(Error::WrongDevice { name: tables.device().name().to_string() }),
+                if adds_as_defined(plan, &tables)? {
+                    Ok(tables)
+                } else {
+                    Err(Error::WrongDevice { name: tables.device().name().to_string() })
                 }
             })
         })
@@ -81,17 +82,19 @@ impl Cuda {
         let (d, c) = (self.plan.dims(), self.plan.categories().len());
         let frame = &self.plan.frame;
         if !self.plan.is_partial() {
-            return match frame.are_valid(self.instructions, values) {
-                true => values.len() / d,
-                false => frame.first_invalid(values).map_or(values.len() / d, |at| at / d),
-            };
+            if frame.are_valid(self.instructions, values) {
+                return values.len() / d;
+            }
+            return frame.first_invalid(values).map_or(values.len() / d, |at| at / d);
         }
-        let valid = |i: usize| {
-            let row = &values[i * d..(i + 1) * d];
-            frame.all_invalid(row).all(|j| row[j].is_nan())
-                && has_enough(&self.plan, row, &codes[i * c..(i + 1) * c])
-        };
-        (0..values.len() / d).take_while(|i| valid(*i)).count()
+        for (i, row) in values.chunks_exact(d).enumerate() {
+            let codes = &codes[i * c..(i + 1) * c];
+            let only_missing = frame.all_invalid(row).all(|j| row[j].is_nan());
+            if !(only_missing && has_enough(&self.plan, row, codes)) {
+                return i;
+            }
+        }
+        values.len() / d
     }
 }
 
@@ -106,7 +109,7 @@ impl Engine for Cuda {
         let (d, c) = (self.plan.dims(), self.plan.categories().len());
         let rows = values.len() / d;
         check_weights(rows, weights)?;
-        let together = (LOOKED_AT / d).max(1);
+        let together = (CHECKED_VALUES / d).max(1);
         let mut at = 0;
         while at < rows {
             let end = rows.min(at + together);
@@ -182,15 +185,17 @@ fn spec(plan: &Plan) -> Spec {
         (_, table::Metric::Squared) => Metric::Squared,
         (_, table::Metric::Absolute) => Metric::Absolute,
     };
-    let rungs = match landmarks {
-        true => kernel.ladder(&plan.bandwidths).steps().iter().map(rung).collect(),
-        false => {
-            plan.bandwidths.iter().map(|s| Rung::Turns { factor: quarter_turns(*s) }).collect()
-        }
+    let rungs = if landmarks {
+        kernel.ladder(&plan.bandwidths).steps().iter().map(rung).collect()
+    } else {
+        plan.bandwidths.iter().map(|s| Rung::Turns { factor: quarter_turns(*s) }).collect()
     };
-    let squared = |s: &f64| exponential(kernel.rate(kernel.squared(*s)));
+    let mut coverage = Vec::new();
+    if collect.kernel && landmarks {
+        let rates = plan.bandwidths.iter().map(|s| kernel.rate(kernel.squared(*s)));
+        coverage.extend(rates.map(exponential));
+    }
     let (inverse, per_unit) = plan.frame.factors();
-    let covered = collect.kernel && landmarks;
     let points = plan.features.points();
     let needed = plan.needs_nearest() || collect.kernel;
     Spec {
@@ -198,10 +203,10 @@ fn spec(plan: &Plan) -> Spec {
         points: if needed { points.data().to_vec() } else { points.data()[..plan.dims()].to_vec() },
         metric,
         rungs: if collect.kernel { rungs } else { Vec::new() },
-        coverage: plan.bandwidths.iter().filter(|_| covered).map(squared).collect(),
+        coverage,
         cells: collect.cells,
         moments: collect.moments,
-        least_present: plan.recipe.least_present.map(|least| least as u32),
+        least_present: plan.recipe.least_present.map(|count| count as u32),
         centre: plan.frame.centre.clone(),
         inverse,
         per_unit,
@@ -226,42 +231,49 @@ fn rung(step: &ladder::Step) -> Rung {
     }
 }
 
+/// Reproducible draws for test rows.
+struct Draws(u64);
+
+impl Draws {
+    /// An integer below `n`.
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = mix(self.0);
+        (self.0 >> 11) as usize % n
+    }
+}
+
 /// Whether a GPU gives the integers of the definition for some test rows near to and far from the
 /// landmarks.
 fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
     let (d, m) = (plan.dims(), plan.features.points().len());
     let per_row = d * m + d * d + 20 * m * plan.bandwidths.len();
     let rows = (TRIED / per_row).clamp(2, TRIED_ROWS);
-    let mut state = plan.seed;
-    let mut next = |below: usize| {
-        state = mix(state);
-        (state >> 11) as usize % below
-    };
+    let mut draws = Draws(plan.seed);
     let (mut values, mut codes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..rows {
         // Every other row is in the cell of the first landmark, where many rows are added at a
         // time.
         let together = i % 2 == 0;
-        let (from, to) = (if together { 0 } else { next(m) }, next(m));
-        let share = (next(1 << 10) as f32 / 512.0 - 0.5) / if together { 64.0 } else { 1.0 };
+        let (from, to) = (if together { 0 } else { draws.below(m) }, draws.below(m));
+        let share = (draws.below(1 << 10) as f32 / 512.0 - 0.5) / if together { 64.0 } else { 1.0 };
         let points = plan.landmarks().map(|points| (points.row(from), points.row(to)));
         let z: Vec<f32> = match points {
             Some((a, b)) => a.iter().zip(b).map(|(a, b)| a + share * (b - a)).collect(),
-            None => (0..d).map(|_| next(1 << 12) as f32 / 1024.0 - 2.0).collect(),
+            None => (0..d).map(|_| draws.below(1 << 12) as f32 / 1024.0 - 2.0).collect(),
         };
         values.extend(plan.frame.widen(&z));
-        let (k, frame) = (next(d), &plan.frame);
+        let (k, frame) = (draws.below(d), &plan.frame);
         let units = match i % 100 {
-            1 | 33 => Some(DIGITS[next(2)]),
-            99 => Some(MORE[next(2)]),
+            1 | 33 => Some(DIGITS[draws.below(2)]),
+            99 => Some(MORE[draws.below(2)]),
             _ => None,
         };
         if let Some(units) = units {
             values[i * d + k] =
                 frame.centre[k] + frame.scale[k] * units * power_of_two(frame.exponent[k]);
         }
-        codes.extend(plan.categories().iter().map(|c| next(c.len()) as u32));
-        weights.push(next(1000) as u32);
+        codes.extend(plan.categories().iter().map(|c| draws.below(c.len()) as u32));
+        weights.push(draws.below(1000) as u32);
     }
     if plan.weighting.is_none() {
         weights.clear();
@@ -269,7 +281,7 @@ fn adds_as_defined(plan: &Arc<Plan>, tables: &Arc<Tables>) -> Result<bool> {
     let (mut expected, mut got) = (Sums::zero(plan), Sums::zero(plan));
     let mut scalar = Scalar::new(plan.clone());
     if plan.is_partial() {
-        // Missing values in some of the rows.
+        // Some rows have missing values.
         values.iter_mut().skip(d).step_by(2 * d + 1).for_each(|x| *x = f64::NAN);
     }
     // Engines never receive rows that are invalid or have too few values, so such rows are left

@@ -1,7 +1,7 @@
 //! Exact Σq and Σqqᵀ of quantised coordinates, by floating-point matrix arithmetic.
 //!
 //! Coordinates are split as in [`cell_moments`](super::cell_moments), `q = h·2²² + l`. Products of
-//! the parts are whole numbers up to 2⁴⁴, and sums of 256 of them stay within 2⁵³, where doubles
+//! the parts are whole numbers up to 2⁴⁴, and sums of 256 products stay within 2⁵³, where doubles
 //! are exact. The result therefore does not depend on the order of operations.
 
 use super::cell_moments::{LOW_BITS, split};
@@ -70,10 +70,11 @@ impl Gram {
         let mut at = 0;
         for i in 0..d {
             for j in 0..=i {
-                let part = |sums: &[f64]| i128::from(sums[i * columns + j] as i64);
-                let product = (part(&self.hh) << (2 * LOW_BITS))
-                    + (part(&self.hl) << LOW_BITS)
-                    + part(&self.ll);
+                let entry = i * columns + j;
+                let [hh, hl, ll] = [&self.hh, &self.hl, &self.ll].map(|sums| sums[entry] as i64);
+                let product = (i128::from(hh) << (2 * LOW_BITS))
+                    + (i128::from(hl) << LOW_BITS)
+                    + i128::from(ll);
                 outer[at] += product * weight;
                 at += 1;
             }
@@ -164,6 +165,7 @@ fn add_rows<S: Simd, const R: usize>(
 mod tests {
     use super::*;
     use crate::numeric::fixed::COORDINATE_LIMIT;
+    use crate::numeric::random::Hashes;
     use proptest::prelude::*;
 
     proptest! {
@@ -176,18 +178,18 @@ mod tests {
             seed in any::<u64>(),
             extreme in any::<bool>(),
         ) {
-            let mut state = seed;
-            let mut q: Vec<f64> = (0..n * d).map(|_| {
-                state = crate::rows::sample::mix(state);
-                let q = if !extreme {
-                    (state as i64) >> (19 + state % 30)
-                } else if state & 1 == 0 {
+            let mut hashes = Hashes(seed);
+            let mut q = Vec::new();
+            for _ in 0..n * d {
+                let bits = hashes.draw();
+                q.push(if !extreme {
+                    (bits as i64) >> (19 + bits % 30)
+                } else if bits & 1 == 0 {
                     COORDINATE_LIMIT
                 } else {
-                    -COORDINATE_LIMIT + (state as i64 >> 1 & 1)
-                };
-                q as f64
-            }).collect();
+                    -COORDINATE_LIMIT + (bits as i64 >> 1 & 1)
+                } as f64);
+            }
             q.resize(n * d + PADDING, f64::NAN);
             let mut expected = vec![5i128; d * (d + 1) / 2];
             let mut expected_sum = vec![3i128; d];

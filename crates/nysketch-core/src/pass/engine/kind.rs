@@ -12,8 +12,10 @@ use std::sync::Arc;
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i).sin()).collect())?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
-/// let by = |engine| Sketch::of(&plan, &table, SketchParams::default().engine(engine), &());
-/// assert_eq!(by(EngineKind::Cpu)?.to_bytes(), by(EngineKind::Scalar)?.to_bytes());
+/// let params = SketchParams::default();
+/// let fast = Sketch::of(&plan, &table, params.engine(EngineKind::Cpu), &())?;
+/// let slow = Sketch::of(&plan, &table, params.engine(EngineKind::Scalar), &())?;
+/// assert_eq!(fast.to_bytes(), slow.to_bytes());
 /// # Ok(())
 /// # }
 /// ```

@@ -111,16 +111,16 @@ fn check_weights(rows: usize, weights: &[u32]) -> Result<()> {
 mod contract {
     use super::*;
     use crate::kernel::Kernel;
+    use crate::numeric::random::Hashes;
     use crate::numeric::simd::Instructions;
     use crate::plan::Plan;
     use crate::plan::collect::Collect;
     use crate::planning::{Missing, PlanParams, PrivateParams};
-    use crate::recipe::Category;
     use crate::rows::Table;
     use proptest::prelude::*;
     use std::sync::Arc;
 
-    /// Rows, some of them invalid, and weights.
+    /// Rows, some invalid, and weights.
     #[derive(Debug, Clone)]
     struct Case {
         dims: usize,
@@ -135,8 +135,8 @@ mod contract {
         /// Levels of the categories, and of each row.
         levels: Vec<usize>,
         codes: Vec<u32>,
-        /// Missing values in every 16 values.
-        holes: u64,
+        /// Number of missing values in every 16 values.
+        missing: u64,
         /// Whether rows are clipped to bounds.
         private: bool,
     }
@@ -146,30 +146,31 @@ mod contract {
         let choices = (0u8..3, any::<[bool; 3]>(), any::<u64>(), 0u8..4, 0u8..3);
         let extras = (prop::collection::vec(1usize..6, 0..4), 0u64..8, any::<bool>());
         let all = (shape, choices, extras);
-        all.prop_map(|(shape, choices, (levels, holes, private))| {
+        all.prop_map(|(shape, choices, (levels, missing, private))| {
             let ((dims, n), (features, flags, seed, weighting, offset)) = (shape, choices);
-            let mut state = seed;
-            let mut next = || {
-                state = crate::rows::sample::mix(state);
-                state
-            };
+            let mut hashes = Hashes(seed);
             let offset = [0.0, 1e8, -3.0][offset as usize];
-            let value = |bits: u64| offset + ((bits >> 40) as f64 / (1 << 22) as f64 - 2.0);
-            let rows: Vec<f64> = (0..n * dims).map(|_| value(next())).collect();
-            let weights = match weighting {
-                0 | 1 => Vec::new(),
-                2 => (0..n).map(|_| (next() % 4) as u32).collect(),
-                _ => (0..n).map(|_| (next() >> (next() % 60)) as u32).collect(),
-            };
+            let mut rows = Vec::with_capacity(n * dims);
+            for _ in 0..n * dims {
+                let bits = hashes.draw();
+                rows.push(offset + ((bits >> 40) as f64 / (1 << 22) as f64 - 2.0));
+            }
+            let mut weights = Vec::new();
+            for _ in 0..if weighting < 2 { 0 } else { n } {
+                let (bits, shift) = (hashes.draw(), hashes.draw() % 60);
+                weights.push(if weighting == 2 { bits % 4 } else { bits >> shift } as u32);
+            }
             let [cells, moments, mixed] = flags;
             let landmarks = features < 2;
             let cells = cells && features == 0;
             let collect = Collect { kernel: !cells || moments, cells: landmarks && cells, moments };
             let bandwidths = if moments { vec![4.0, 1.0, 0.25] } else { vec![2.0] };
             let levels = if features == 0 && !private { levels } else { Vec::new() };
-            let codes = (0..n).flat_map(|_| levels.clone());
-            let codes = codes.map(|l| (next() % (l as u64 + 2)) as u32).collect();
-            let holes = if cells && !private { holes } else { 0 };
+            let mut codes = Vec::new();
+            for _ in 0..n {
+                codes.extend(levels.iter().map(|l| (hashes.draw() % (*l as u64 + 2)) as u32));
+            }
+            let missing = if cells && !private { missing } else { 0 };
             Case {
                 dims,
                 rows,
@@ -181,7 +182,7 @@ mod contract {
                 mixed,
                 levels,
                 codes,
-                holes,
+                missing,
                 private,
             }
         })
@@ -195,9 +196,9 @@ mod contract {
         let mut table = Table::unnamed(case.dims, sample).unwrap();
         for (c, levels) in case.levels.iter().enumerate() {
             let texts: Vec<String> = (0..*levels).map(|l| format!("level {l}")).collect();
-            let code = |i: usize| case.codes[i * case.levels.len() + c] as usize;
+            let codes = case.codes.iter().skip(c).step_by(case.levels.len()).take(rows);
             let texts: Vec<Option<&str>> =
-                (0..rows).map(|i| Some(texts[code(i) % levels].as_str())).collect();
+                codes.map(|code| Some(texts[*code as usize % levels].as_str())).collect();
             table = table.with_category(&format!("category {c}"), &texts).unwrap();
         }
         let params = match case.features {
@@ -205,17 +206,17 @@ mod contract {
             1 => PlanParams::default().kernel(Kernel::Laplace),
             _ => PlanParams::default(),
         };
-        let missing = if case.holes > 0 { Missing::Partial } else { Missing::Error };
+        let missing = if case.missing > 0 { Missing::Partial } else { Missing::Error };
         let params =
             params.collect(case.collect).bandwidths(case.bandwidths.clone()).missing(missing);
-        let params = match case.private {
-            true => {
-                let bounds = |j: usize| (format!("c{j}"), case.offset - 1.5, case.offset + 1.2);
-                let mut private = PrivateParams::new((0..case.dims).map(bounds));
-                private.radius = Some(0.6 * (case.dims as f64).sqrt());
-                params.private(private)
-            }
-            false => params,
+        let params = if case.private {
+            let (low, high) = (case.offset - 1.5, case.offset + 1.2);
+            let bounds = (0..case.dims).map(|j| (format!("c{j}"), low, high));
+            let mut private = PrivateParams::new(bounds);
+            private.radius = Some(0.6 * (case.dims as f64).sqrt());
+            params.private(private)
+        } else {
+            params
         };
         Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
     }
@@ -226,9 +227,9 @@ mod contract {
         let d = case.dims;
         let n = rows.len() / d;
         // Unknown levels become one of the plan's levels.
-        let levels = plan.categories().iter().cycle();
-        let known = |(code, category): (&u32, &Category)| (*code).min(category.missing());
-        let codes: Vec<u32> = case.codes.iter().zip(levels).map(known).collect();
+        let categories = plan.categories().iter().cycle();
+        let codes: Vec<u32> =
+            case.codes.iter().zip(categories).map(|(code, c)| (*code).min(c.missing())).collect();
         let mut halves = [Sums::zero(plan), Sums::zero(plan)];
         for (sums, half) in halves.iter_mut().zip([0..n / 2, n / 2..n]) {
             let without = case.weights.is_empty() || (case.mixed && half.start == 0);
@@ -265,7 +266,7 @@ mod contract {
             let plan = plan(&case);
             let mut rows = case.rows.clone();
             for (i, x) in rows.iter_mut().enumerate() {
-                if crate::rows::sample::mix(i as u64 + 5) % 16 < case.holes {
+                if crate::rows::sample::mix(i as u64 + 5) % 16 < case.missing {
                     *x = f64::NAN;
                 }
             }

@@ -27,7 +27,7 @@ struct Row<'a> {
     q: Vec<i128>,
     codes: &'a [u32],
     /// Whether each value is present.
-    there: Vec<bool>,
+    present: Vec<bool>,
 }
 
 impl Scalar {
@@ -45,17 +45,17 @@ impl Scalar {
             None => row.to_vec(),
         };
         let row = &bounded[..];
-        let there: Vec<bool> =
+        let present: Vec<bool> =
             row.iter().map(|x| !(self.plan.is_partial() && x.is_nan())).collect();
         let y = frame.coordinates(row);
         let q = y.iter().zip(&frame.exponent).map(|(y, e)| (y * 2.0f64.powi(-e)).round_ties_even());
         let q: Vec<f64> = q.collect();
-        let valid = q.iter().zip(&there).all(|(q, t)| !t || q.abs() <= COORDINATE_LIMIT as f64);
+        let valid = q.iter().zip(&present).all(|(q, p)| !p || q.abs() <= COORDINATE_LIMIT as f64);
         (valid && has_enough(&self.plan, row, codes)).then(|| Row {
-            z: y.iter().zip(&there).map(|(y, t)| if *t { *y as f32 } else { 0.0 }).collect(),
-            q: q.iter().zip(&there).map(|(q, t)| if *t { *q as i128 } else { 0 }).collect(),
+            z: y.iter().zip(&present).map(|(y, p)| if *p { *y as f32 } else { 0.0 }).collect(),
+            q: q.iter().zip(&present).map(|(q, p)| if *p { *q as i128 } else { 0 }).collect(),
             codes,
-            there,
+            present,
         })
     }
 
@@ -70,10 +70,10 @@ impl Scalar {
     }
 
     fn add_row(&self, row: &Row<'_>, weight: i128, sums: &mut Sums) {
-        let Row { z, q, codes, there } = row;
-        let complete = there.iter().all(|t| *t);
-        let present: Vec<f32> = there.iter().map(|t| if *t { PRESENT } else { ABSENT }).collect();
-        let rows = Rows { z, codes, present: if complete { &[] } else { &present } };
+        let Row { z, q, codes, present } = row;
+        let complete = present.iter().all(|p| *p);
+        let flags: Vec<f32> = present.iter().map(|p| if *p { PRESENT } else { ABSENT }).collect();
+        let rows = Rows { z, codes, present: if complete { &[] } else { &flags } };
         let tables = self.tables.as_ref();
         let plan = &*self.plan;
         let (d, m) = (plan.dims(), plan.features.points().len());
@@ -90,7 +90,7 @@ impl Scalar {
                 }
             }
             Features::Nystrom(landmarks, _) if plan.needs_nearest() => {
-                let (cell, least) = nearest(plan.kernel, rows, landmarks, tables);
+                let (cell, min_distance) = nearest(plan.kernel, rows, landmarks, tables);
                 if plan.collect.kernel && complete {
                     let ladder = plan.kernel.ladder(&plan.bandwidths);
                     for j in 0..m {
@@ -101,7 +101,7 @@ impl Scalar {
                     }
                     for (rung, sigma2) in plan.bandwidths.iter().enumerate() {
                         let squared = plan.kernel.ladder(&[plan.kernel.squared(*sigma2)]);
-                        let units = kernel_units(least, &squared)[0];
+                        let units = kernel_units(min_distance, &squared)[0];
                         sums[Sum::Coverage][rung] += i128::from(units) * weight;
                     }
                 }
@@ -112,7 +112,7 @@ impl Scalar {
                         sums[Sum::CellSum][cell * d + k] += q * weight;
                         sums[Sum::CellSquare][cell * d + k] += q * q * weight;
                     }
-                    for k in (0..d).filter(|k| !there[*k]) {
+                    for k in (0..d).filter(|k| !present[*k]) {
                         sums[Sum::CellAbsent][cell * d + k] += weight;
                     }
                     for (start, code) in plan.recipe.level_offsets().iter().zip(*codes) {

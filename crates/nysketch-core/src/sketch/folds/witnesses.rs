@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub(crate) type Counts = [i64; 3];
 
 /// Largest number of rows that equal one retained row, such that Σ fold² fits in 64 bits.
-const MOST: i64 = 1 << 50;
+const MAX_ROWS: i64 = 1 << 50;
 
 /// The counts of each retained row, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,25 +44,12 @@ impl WitnessFolds {
 
     /// The fold of each retained row, or `None` if its rows are not all in one fold.
     pub fn folds(&self) -> Vec<Option<u32>> {
-        let one = |&[rows, sum, squares]: &Counts| {
-            let (n, sum) = (i128::from(rows), i128::from(sum));
-            (n > 0 && n * i128::from(squares) == sum * sum).then(|| (sum / n) as u32)
-        };
-        self.0.iter().map(one).collect()
+        self.0.iter().map(only_fold).collect()
     }
 
     /// Checks that some rows in `folds` folds have these counts.
     pub fn check(&self, folds: u32) -> Result<(), BrokenRule> {
-        let last = i128::from(folds - 1);
-        let possible = |&[rows, sum, squares]: &Counts| {
-            let [n, s, q] = [rows, sum, squares].map(i128::from);
-            (0..MOST).contains(&rows)
-                && (0..=n * last).contains(&s)
-                && s * s <= n * q
-                && q <= s * last
-                && (q - s) % 2 == 0
-        };
-        match self.0.iter().position(|counts| !possible(counts)) {
+        match self.0.iter().position(|counts| !are_possible(counts, folds)) {
             None => Ok(()),
             Some(i) => Err(BrokenRule {
                 sum: format!("the folds of witness {i}"),
@@ -72,14 +59,31 @@ impl WitnessFolds {
     }
 }
 
+/// The fold of rows with these counts, or `None` if they are not all in one fold.
+fn only_fold(&[rows, sum, squares]: &Counts) -> Option<u32> {
+    let (n, sum) = (i128::from(rows), i128::from(sum));
+    (n > 0 && n * i128::from(squares) == sum * sum).then(|| (sum / n) as u32)
+}
+
+/// Whether some rows in `folds` folds have these counts.
+fn are_possible(&[rows, sum, squares]: &Counts, folds: u32) -> bool {
+    let last = i128::from(folds - 1);
+    let [n, s, q] = [rows, sum, squares].map(i128::from);
+    (0..MAX_ROWS).contains(&rows)
+        && (0..=n * last).contains(&s)
+        && s * s <= n * q
+        && q <= s * last
+        && (q - s) % 2 == 0
+}
+
 /// The content hash of each available retained row.
 pub(super) fn hashes(plan: &Plan) -> Vec<u64> {
     let (Some(rows), Some(witnesses)) = (plan.witness_rows(), &plan.witnesses) else {
         return Vec::new();
     };
-    let c = plan.categories().len();
-    let levels = |i: usize| &witnesses.levels()[i * c..(i + 1) * c];
-    rows.rows().enumerate().map(|(i, z)| content_hash(z, levels(i))).collect()
+    let (c, levels) = (plan.categories().len(), witnesses.levels());
+    let rows = rows.rows().enumerate();
+    rows.map(|(i, z)| content_hash(z, &levels[i * c..(i + 1) * c])).collect()
 }
 
 /// The retained rows with each content hash.
