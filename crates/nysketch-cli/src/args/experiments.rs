@@ -4,10 +4,10 @@ use super::values::picture;
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 
-/// See the whole path in half a minute; no files needed.
+/// Run the whole path in half a minute, without files.
 ///
 /// Generates a Gaussian mixture, sketches it, subtracts rows and merges them back, learns k-means and a
-/// mixture from the sketch alone, and prints their risks beside honest baselines. Writes a picture and a page.
+/// mixture from the sketch alone, and prints their risks next to honest baselines. Writes a picture and a page.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch demo
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_seconds, same_bytes,
   picture, page, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
-    /// Picture of the clusters to write, .svg or .png; the page is beside it, with .html
+    /// Picture of the clusters to write (.svg or .png); the page gets the same name with .html
     #[arg(short, long, value_name = "FILE", default_value = "nysketch-demo.svg", value_parser = picture())]
     pub output: PathBuf,
-    /// Rows to generate
+    /// Number of rows to generate
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
     pub rows: u64,
     /// Seed of all random choices
@@ -27,7 +27,7 @@ pub struct Demo {
     pub seed: u64,
 }
 
-/// Write synthetic data to try things with.
+/// Write synthetic data to try the other commands with.
 ///
 /// A balanced mixture of K unit Gaussians in D dimensions whose means are drawn from
 /// N(0, (S·K^(1/D))²): the synthetic data of the paper. The same seed gives the same rows.

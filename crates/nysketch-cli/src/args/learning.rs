@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 /// Learn a model from a sketch, without the rows.
 ///
-/// The decoder 'auto' uses cell moments and witness rows if the sketch has them (in most cases as good as
-/// learning from all rows), else kernel sums; 'clompr' and 'clomp' are the paper's decoders.
+/// The decoder 'auto' uses cell moments and retained rows if the sketch has them (in most cases as
+/// good as learning from all rows), otherwise kernel sums. 'clompr' and 'clomp' are the paper's
+/// decoders.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch fit kmeans s.nys -k 10 -o model.json
@@ -32,7 +33,7 @@ JSON fields: file, task, k, decoder, calibrated, bandwidth, rank (of kernel sums
   explained_variance_ratio}; with --cross-validate also cross_validation {folds, by, points [{k, risk, error}], best_k,
   within_error_k}")]
 pub struct FitArgs {
-    /// What to learn
+    /// Kind of model to learn
     #[arg(value_parser = choices::<Task>())]
     pub task: Task,
     /// Sketch to learn from
@@ -44,15 +45,15 @@ pub struct FitArgs {
     /// Model file to write (JSON)
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
-    /// Take the witness rows from this plan, or from this sketch of it [default: from the sketch, or a plan in its
-    /// folder]
-    #[arg(long, value_name = "PLAN|SKETCH")]
+    /// Plan, or sketch with the same plan, that contains the retained rows [default: the sketch
+    /// itself, or a plan in its folder]
+    #[arg(hide_short_help = true, long, value_name = "PLAN|SKETCH")]
     pub plan: Option<PathBuf>,
-    /// How to learn from the sketch
-    #[arg(long, value_parser = choices::<Decoder>(), default_value = "auto")]
+    /// Method of learning from the sketch
+    #[arg(hide_short_help = true, long, value_parser = choices::<Decoder>(), default_value = "auto")]
     pub decoder: Decoder,
     /// Bandwidth of the sketch to decode: 'auto' or its σ²
-    #[arg(long, value_name = "auto|S2", default_value = "auto")]
+    #[arg(hide_short_help = true, long, value_name = "auto|S2", default_value = "auto")]
     pub bandwidth: String,
     /// Mixtures: known covariance of every component, a variance of all (scaled) columns or a file
     ///
@@ -60,54 +61,63 @@ pub struct FitArgs {
     /// of the input. Decoded from kernel sums.
     #[arg(long, value_name = "V|FILE", alias = "known-variance")]
     pub known_covariance: Option<String>,
-    /// Mixtures: which covariances [default: full where there are four witness rows for each number of the model,
-    /// else diag]
+    /// Mixtures: kind of covariances [default: full if there are four retained rows per parameter
+    /// of the model, otherwise diag]
     #[arg(long, value_parser = choices::<CovarianceKind>())]
     pub covariance: Option<CovarianceKind>,
-    /// Mixtures: least variance of a component in any direction, as a share of the column's [default: 0.0001]
-    #[arg(long, value_name = "SHARE")]
+    /// Mixtures: smallest variance of a component in any direction, as a share of the column's
+    /// variance [default: 0.0001]
+    #[arg(hide_short_help = true, long, value_name = "SHARE")]
     pub min_variance: Option<f64>,
-    /// Mixtures: starts of EM, of which most are soon given up [default: 36]
-    #[arg(long, value_name = "N")]
+    /// Mixtures: number of starts of EM, most of which end early [default: 36]
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub restarts: Option<usize>,
-    /// Mixtures: most steps of EM [default: 200]
-    #[arg(long, value_name = "N")]
+    /// Mixtures: largest number of EM steps [default: 200]
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub max_iterations: Option<usize>,
-    /// Mixtures: EM ends where the mean log-likelihood grows by less than this in a step [default: 0.0001]
-    #[arg(long, value_name = "NATS")]
+    /// Mixtures: EM stops when the mean log-likelihood grows by less than this per step [default:
+    /// 0.0001]
+    #[arg(hide_short_help = true, long, value_name = "NATS")]
     pub tolerance: Option<f64>,
-    /// clompr, clomp: least distance between atoms (with a known covariance, in standard deviations)
-    #[arg(long, value_name = "E")]
+    /// clompr, clomp: smallest distance between atoms (in standard deviations if the covariance is
+    /// known)
+    #[arg(hide_short_help = true, long, value_name = "E")]
     pub separation: Option<f64>,
     /// clompr, clomp: largest distance of atoms from the plan's centre, in the same unit
-    #[arg(long, value_name = "R")]
+    #[arg(hide_short_help = true, long, value_name = "R")]
     pub radius: Option<f64>,
-    /// clompr, clomp: pursuits to run; the one that matches the sketch best is kept [default: 5]
-    #[arg(long, value_name = "N")]
+    /// clompr, clomp: number of pursuits, of which the best match is kept [default: 5]
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub replicates: Option<usize>,
-    /// Say how sure centres, shares, risk and variances are, and how stable each cluster is: every fold of the sketch is
-    /// left out in turn (see 'nysketch sketch --folds')
+    /// Report confidence intervals of centres, shares, risk and variances, and the stability of
+    /// each cluster; needs a sketch with folds
     #[arg(long)]
     pub intervals: bool,
-    /// How often an interval is meant to hold what it is about
-    #[arg(long, value_name = "P", default_value_t = 0.95, requires = "intervals")]
+    /// Confidence level of the intervals
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "P",
+        default_value_t = 0.95,
+        requires = "intervals"
+    )]
     pub confidence: f64,
-    /// Also say what models of every k cost on folds of the sketch that they have not seen
+    /// Report the held-out risk for every k; needs a sketch with folds
     #[arg(long)]
     pub cross_validate: bool,
-    /// Picture to write, .svg or .png: the curve of a range of k, or the clusters of one k
+    /// Picture to write (.svg or .png): the curve of a range of k, or the clusters of one k
     #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Seed of all random choices
-    #[arg(long, default_value_t = 0)]
+    #[arg(hide_short_help = true, long, default_value_t = 0)]
     pub seed: u64,
 }
 
 /// Apply a model to rows: one line of output per row, in order.
 ///
-/// Writes the label and the distance to the nearest centre, in the coordinates of the fit (scaled columns
-/// where the plan scales them). For mixtures also writes the log density, and with --flag whether the row is
-/// an outlier; for principal components, the coordinates along them. Skipped rows get the label -1.
+/// Writes the label and the distance to the nearest centre, in the coordinates of the fit (scaled
+/// columns if the plan scales them). Mixtures also give the log density and, with --flag, outliers;
+/// principal components give the coordinates along them. Skipped rows get the label -1.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch predict model.json x.parquet -o labels.parquet --keep id
@@ -128,24 +138,31 @@ pub struct Predict {
     /// Columns of the input to copy to the output: names, ranges and patterns
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub keep: Vec<String>,
-    /// Start of the names of the predicted columns, where they would collide with columns to keep
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    /// Prefix for the names of the predicted columns, if they would collide with kept columns
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub prefix: String,
     /// Also write the probability of each component of a mixture
     #[arg(long)]
     pub scores: bool,
-    /// Mixtures: also write whether a row lies less densely than this share of the rows of the sketch
+    /// Mixtures: flag rows below this quantile of the log density
     #[arg(long, value_name = "SHARE")]
     pub flag: Option<f64>,
     #[command(flatten)]
     pub device: DeviceArg,
 }
 
-/// Measure a model on rows: risks, and agreement with labels.
+/// Evaluate a model on rows: risks, and agreement with labels.
 ///
-/// Prints the mean squared distance and the mean distance to the nearest centre in the coordinates of the
-/// fit (scaled columns where the plan scales them; 'mse_table_units' is in the units of the table), the
-/// negative log-likelihood in nats, and with --labels the adjusted Rand index and normalised mutual information.
+/// Prints the mean squared distance and the mean distance to the nearest centre in the coordinates
+/// of the fit (scaled columns if the plan scales them; 'mse_table_units' is in the units of the
+/// table), the negative log-likelihood in nats, and with --labels the adjusted Rand index and the
+/// normalised mutual information.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch evaluate model.json x.csv
@@ -153,7 +170,7 @@ pub struct Predict {
 
 JSON fields: rows, skipped, skipped_by_column, mse, mse_table_units, mean_distance, nll, ari, nmi (those that apply)")]
 pub struct Evaluate {
-    /// Model to measure
+    /// Model to evaluate
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]
@@ -161,11 +178,11 @@ pub struct Evaluate {
     /// True labels: a column of the input, or a file with one column
     #[arg(long, value_name = "COLUMN|FILE")]
     pub labels: Option<String>,
-    /// Column of row weights; a row of weight 2 counts as two rows, but for --labels
-    #[arg(long, value_name = "COLUMN")]
+    /// Column of row weights; a row of weight 2 counts as two rows, except for --labels
+    #[arg(hide_short_help = true, long, value_name = "COLUMN")]
     pub weights: Option<String>,
     /// Also print the excess risk over this model, such as the best known, on the same rows
-    #[arg(long, value_name = "MODEL")]
+    #[arg(hide_short_help = true, long, value_name = "MODEL")]
     pub reference: Option<PathBuf>,
     #[command(flatten)]
     pub device: DeviceArg,

@@ -23,7 +23,7 @@ use values::factor;
 
 /// Compress a table of any size, in one pass, into one small file: the sketch.
 ///
-/// A sketch holds exact sums over the rows. Sketches of parts merge, in any order, to the same
+/// A sketch contains exact sums over the rows. Sketches of parts merge, in any order, to the same
 /// bytes as a sketch of the whole, and parts can be subtracted again.
 #[derive(Debug, Parser)]
 #[command(name = "nysketch", version, max_term_width = 100)]
@@ -40,18 +40,17 @@ const THREADS_PER_CORE: usize = 8;
 /// Options of every command.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Common {
-    /// Print one JSON object on stdout instead of text
+    /// Print one JSON object on stdout, errors included
     #[arg(long, global = true)]
     pub json: bool,
-    /// Threads to use, at most 8 for each core; the result does not depend on their number [default: one for
-    /// each core]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Number of threads, at most 8 per core; results do not depend on it [default: one per core]
+    #[arg(hide_short_help = true, long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Replace an output that exists, whatever it is; inputs are never replaced
-    #[arg(long, global = true)]
+    /// Replace an existing output of another kind; inputs, keys and ledgers are never replaced
+    #[arg(hide_short_help = true, long, global = true)]
     pub force: bool,
-    /// Allow this many times the default limit of work and memory (2e12 operations, 2 GB)
-    #[arg(
+    /// Allow this multiple of the limit of work and memory (2e12 operations, 2 GB)
+    #[arg(hide_short_help = true,
         long,
         global = true,
         value_name = "FACTOR",
@@ -60,11 +59,11 @@ pub struct Common {
         value_parser = factor
     )]
     pub max_work: f64,
-    /// No progress and no notes on stderr
+    /// Print no progress and no notes on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// More notes on stderr
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    /// Print more notes on stderr
+    #[arg(hide_short_help = true, short, long, global = true, conflicts_with = "quiet")]
     pub verbose: bool,
 }
 

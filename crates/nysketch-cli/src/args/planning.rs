@@ -6,84 +6,112 @@ use clap::Args as ClapArgs;
 use nysketch::{FeatureKind, Kernel, LandmarkCount, SampleRows, Sampling, Scale};
 use std::path::PathBuf;
 
-/// What to measure.
+/// The measurement.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct PlanOptions {
-    /// Number of landmarks, or 'auto' to choose it from the data [default: 400, or ten for each of --clusters where that
-    /// is more; all different rows where there are fewer]
+    /// Number of landmarks, or 'auto' to choose it from the data [default: 400, or ten per cluster
+    /// with --clusters; at most the number of different rows]
     #[arg(long, value_name = "M|auto", value_parser = landmark_count, help_heading = "Plan")]
     pub landmarks: Option<LandmarkCount>,
-    /// Clusters that will be learned: raises the default number of landmarks to ten per cluster, which centres as good as
-    /// those of all rows need
+    /// Number of clusters to be learned later; raises the default number of landmarks to ten per
+    /// cluster
     #[arg(long, value_name = "K", help_heading = "Plan")]
     pub clusters: Option<usize>,
-    /// How landmarks are drawn from the rows [default: dsquared]
-    #[arg(long, value_name = "RULE", value_parser = choices::<Sampling>(), help_heading = "Plan")]
+    /// Rule for drawing landmarks from the rows [default: dsquared]
+    #[arg(hide_short_help = true, long, value_name = "RULE", value_parser = choices::<Sampling>(), help_heading = "Plan")]
     pub sampling: Option<Sampling>,
-    /// Take the landmarks from this file (same columns) instead of from the rows
-    #[arg(long, value_name = "FILE", help_heading = "Plan", conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
+    /// File of landmarks with the same columns; no landmarks are drawn from the rows
+    #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = "Plan", conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
     pub landmarks_from: Option<PathBuf>,
-    /// λ of leverage sampling, as in the paper; the number of landmarks is then random
-    #[arg(long, value_name = "L", help_heading = "Plan")]
+    /// λ of leverage sampling in the paper; the number of landmarks is then random
+    #[arg(hide_short_help = true, long, value_name = "L", help_heading = "Plan")]
     pub leverage_lambda: Option<f64>,
     /// Kernel sums at landmarks, or random Fourier features
-    #[arg(long, value_parser = choices::<FeatureKind>(), default_value = "nystrom", help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_parser = choices::<FeatureKind>(), default_value = "nystrom", help_heading = "Plan")]
     pub features: FeatureKind,
     /// Kernel to sum at landmarks
-    #[arg(long, value_parser = choices::<Kernel>(), default_value = "gaussian", help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_parser = choices::<Kernel>(), default_value = "gaussian", help_heading = "Plan")]
     pub kernel: Kernel,
-    /// Number of Fourier frequencies (half the number of features) [default: 200]
-    #[arg(long, value_name = "M", help_heading = "Plan")]
+    /// Number of Fourier frequencies, half the number of features [default: 200]
+    #[arg(hide_short_help = true, long, value_name = "M", help_heading = "Plan")]
     pub frequencies: Option<usize>,
     /// Bandwidths σ² in squared units of the (scaled) columns: 'auto' or a list
-    #[arg(long, value_name = "auto|S2,S2,…", default_value = "auto", help_heading = "Plan")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "auto|S2,S2,…",
+        default_value = "auto",
+        help_heading = "Plan"
+    )]
     pub bandwidth: String,
-    /// How columns of numbers are scaled [default: none, or standard where there are categories or dates]
+    /// Scaling of numeric columns [default: none; standard if there are categories or dates]
     #[arg(long, value_parser = choices::<Scale>(), help_heading = "Plan")]
     pub scale: Option<Scale>,
-    /// Columns to measure by their logarithm, sign(x) ln(1 + |x|): skewed amounts. Names, ranges and patterns
+    /// Columns to measure by their logarithm sign(x)·ln(1 + |x|), such as skewed amounts
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Plan")]
     pub log: Vec<String>,
-    /// How much columns count in squared distances, numbers and categories, as in price=2,colour=0.5
-    /// [default: 1, and 2 for categories]
-    #[arg(long, value_name = "A=W,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Plan")]
+    /// Weight of columns in squared distances, as in price=2,colour=0.5 [default: 1, and 2 for
+    /// categories]
+    #[arg(hide_short_help = true, long, value_name = "A=W,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Plan")]
     pub weight_column: Vec<(String, f64)>,
-    /// Vectors to scale to length one, row by row: clusters by direction; '*' for all columns of numbers together
-    #[arg(long, value_name = "VECTOR,…", value_delimiter = ',', help_heading = "Plan")]
+    /// Vectors to scale to length one in each row, to cluster by direction; '*' takes all numeric
+    /// columns together
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "VECTOR,…",
+        value_delimiter = ',',
+        help_heading = "Plan"
+    )]
     pub unit: Vec<String>,
-    /// What becomes of rows that lack values [default: auto]
+    /// Treatment of rows with missing values [default: auto]
     #[arg(long, value_enum, value_name = "RULE", help_heading = "Plan")]
     pub missing: Option<MissingArg>,
-    /// Rows to sample for choosing landmarks and bandwidths: a number or 'all' [default: 20000 or four times the landmarks;
-    /// above 16.8 million values fewer, down to twice the landmarks]
-    #[arg(long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
+    /// Number of rows sampled for landmarks and bandwidths, or 'all' [default: 20000 or four times
+    /// the landmarks; fewer above 16.8 million values]
+    #[arg(hide_short_help = true, long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
-    /// Rows of the data that the plan keeps, drawn uniformly, which show mixtures the shape of clusters; 0 for none
-    /// [default: 20000, or all rows where there are fewer; none where landmarks are given or no cells are kept]
+    /// Number of rows that the plan retains, drawn uniformly, from which models learn the shape of
+    /// clusters; 0 for none [default: 20000, or all rows if there are fewer; none with given
+    /// landmarks or without cells]
     #[arg(long, value_name = "N", help_heading = "Plan")]
     pub witnesses: Option<usize>,
-    /// Sums to keep [default: cells and, up to 4000 landmarks, kernel and, up to 64 columns, moments]
-    #[arg(long, value_name = "kernel,cells,moments", value_delimiter = ',', help_heading = "Plan")]
+    /// Sums to collect [default: cells; kernel up to 4000 landmarks; moments up to 64 columns]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "kernel,cells,moments",
+        value_delimiter = ',',
+        help_heading = "Plan"
+    )]
     pub collect: Option<Vec<String>>,
     /// Column of row weights; a row of weight 2 counts as two rows
-    #[arg(long, value_name = "COLUMN", help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_name = "COLUMN", help_heading = "Plan")]
     pub weights: Option<String>,
-    /// Unit that weights are rounded to [default: 1 for whole numbers, else chosen from the weights]
-    #[arg(long, value_name = "U", requires = "weights", help_heading = "Plan")]
+    /// Unit to which weights are rounded [default: 1 for whole numbers, otherwise chosen from the
+    /// weights]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "U",
+        requires = "weights",
+        help_heading = "Plan"
+    )]
     pub weight_unit: Option<f64>,
     /// Seed of all random choices
-    #[arg(long, default_value_t = 0, help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, default_value_t = 0, help_heading = "Plan")]
     pub seed: u64,
 }
 
-/// Decide what to measure, before sketching the parts of a data set.
+/// Make a plan: the measurement that all parts of a data set share.
 ///
 /// Reads the rows once (twice for 'dsquared' on more rows than the sample) and writes landmarks,
-/// bandwidths and scaling to a small file. Landmarks and witnesses are rows of the data; --witnesses 0 leaves out the
-/// latter, --landmarks-from both.
+/// bandwidths and scaling to a small file. Landmarks and retained rows are rows of the data;
+/// --witnesses 0 retains no rows, and --landmarks-from takes no row at all.
 ///
-/// Numbers, true and false are measured as numbers, text of few different values as categories; dates only with
-/// --dates, and ids not at all. --show prints what becomes of each column.
+/// Numbers, true and false are measured as numbers, and text with few different values as
+/// categories. Dates are measured only with --dates, and ids are left out. --show prints how each
+/// column is used.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch plan x.csv -o p.nys
@@ -108,10 +136,10 @@ pub struct PlanArgs {
     pub input: InputArgs,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// File to write; needed unless --show is given
+    /// File to write; required unless --show is given
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"], required_unless_present = "show")]
     pub output: Option<PathBuf>,
-    /// Print what becomes of each column: type, role, missing values, levels or range, transformation
+    /// Print how each column is used: type, role, missing values, levels or range, transformation
     #[arg(long)]
     pub show: bool,
     #[command(flatten)]
@@ -122,20 +150,22 @@ pub struct PlanArgs {
     pub private: PrivateArgs,
 }
 
-/// A plan that shows nothing of the rows.
+/// A plan that contains only public information.
 #[derive(Debug, ClapArgs)]
 pub struct PrivateArgs {
-    /// Make a plan whose sketches can be released with 'nysketch privatize': everything in it is public. Needs the bounds of
-    /// every column and takes no INPUT; see docs/PRIVACY.md
+    /// Make a private plan, which contains only public information; it needs bounds for every
+    /// column and takes no INPUT (see docs/PRIVACY.md)
     #[arg(long, help_heading = "Private", conflicts_with_all = ["input", "columns", "exclude", "categorical", "numeric",
         "dates", "show", "witnesses", "missing", "weights", "unit", "landmarks_from", "skip_invalid"])]
     pub private: bool,
-    /// Columns to measure, each with the values that rows are brought between, as in age=0..120,income=0..1e6
-    #[arg(long, value_name = "A=LOW..HIGH,…", value_delimiter = ',', value_parser = bounds, allow_hyphen_values = true,
+    /// Columns to measure, each with the bounds to which values are clipped, as in
+    /// age=0..120,income=0..1e6
+    #[arg(hide_short_help = true, long, value_name = "A=LOW..HIGH,…", value_delimiter = ',', value_parser = bounds, allow_hyphen_values = true,
         help_heading = "Private", requires = "private")]
     pub bounds: Vec<(String, f64, f64)>,
-    /// The same from a TOML file, with lines such as age = [0, 120]
+    /// File with the bounds (TOML), with lines such as age = [0, 120]
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "FILE",
         help_heading = "Private",
@@ -143,11 +173,19 @@ pub struct PrivateArgs {
         conflicts_with = "bounds"
     )]
     pub bounds_from: Option<PathBuf>,
-    /// Choose landmarks from these rows, which everybody may see; without them, from all over the bounds
-    #[arg(long, value_name = "FILE", help_heading = "Private", requires = "private")]
-    pub public: Vec<PathBuf>,
-    /// Choose landmarks from what this release of the same rows says: the next round. What it has cost counts in later ones
+    /// Public rows from which landmarks are drawn [default: points all over the bounds]
     #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        help_heading = "Private",
+        requires = "private"
+    )]
+    pub public: Vec<PathBuf>,
+    /// Earlier release of the same rows from which landmarks are drawn; its cost counts in later
+    /// releases
+    #[arg(
+        hide_short_help = true,
         long,
         value_name = "RELEASE",
         help_heading = "Private",
@@ -155,12 +193,18 @@ pub struct PrivateArgs {
         conflicts_with = "public"
     )]
     pub release: Option<PathBuf>,
-    /// Protect all rows with the same text in a column together, as those of one person, and let at most K of them count. The
+    /// Treat all rows with the same value in COLUMN as one person, and count at most K of them; the
     /// noise grows with K
-    #[arg(long, value_name = "COLUMN=K", value_parser = rows_per, help_heading = "Private", requires = "private")]
+    #[arg(hide_short_help = true, long, value_name = "COLUMN=K", value_parser = rows_per, help_heading = "Private", requires = "private")]
     pub max_rows_per: Option<(String, u64)>,
-    /// How far from its landmark a row counts in the sums of its cell, in (scaled) units [default: farther than 95 % of
-    /// the public rows]
-    #[arg(long, value_name = "R", help_heading = "Private", requires = "private")]
+    /// Largest distance from the landmark at which a row counts fully in its cell, in (scaled)
+    /// units [default: the 95 % quantile of the public rows]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "R",
+        help_heading = "Private",
+        requires = "private"
+    )]
     pub radius: Option<f64>,
 }

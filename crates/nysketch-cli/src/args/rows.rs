@@ -7,33 +7,33 @@ use nysketch_tables::Format;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where rows are worked on.
+/// The device.
 #[derive(Debug, ClapArgs)]
 pub struct DeviceArg {
-    /// Where to work on the rows: auto, cpu, cuda, or cuda:N for one GPU of several; the result is the same. With auto, on a
-    /// GPU where there is one and the work is large enough to pay for starting it
-    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    /// Device for the work: auto, cpu, cuda, or cuda:N for one of several GPUs; results are the
+    /// same. 'auto' uses a GPU for work that is large enough
+    #[arg(hide_short_help = true, long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     pub device: DeviceChoice,
 }
 
-/// Which columns to read.
+/// The columns to read.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct ColumnArgs {
-    /// Columns to read: names, ranges FIRST..LAST and patterns like 'x*' [default: all numbers, and texts of at most 50
-    /// different values]
+    /// Columns to read: names, ranges FIRST..LAST and patterns such as 'x*' [default: numbers, and
+    /// text with at most 50 different values]
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["cols", "column"])]
     pub columns: Option<Vec<String>>,
-    /// Columns to leave out, written the same way
+    /// Columns to leave out: names, ranges and patterns
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["drop", "ignore", "exclude-columns"])]
     pub exclude: Vec<String>,
-    /// Columns to read as categories, written the same way, whatever they hold and however many levels they have
+    /// Columns to read as categories, whatever they contain and however many levels they have
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["categories", "categoricals"])]
     pub categorical: Vec<String>,
-    /// Columns to read as numbers, written the same way, even if they look like text or like an id
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    /// Columns to read as numbers, even if they look like text or ids
+    #[arg(hide_short_help = true, long, value_name = "A,B,…", value_delimiter = ',')]
     pub numeric: Vec<String>,
-    /// Columns of dates and times to read, written the same way, and what of them is measured: any of time, hour,
-    /// weekday and month, as in when=hour+month [default: time+hour+weekday]
+    /// Columns of dates and times to read, with the parts to measure (time, hour, weekday, month),
+    /// as in when=hour+month [default: time+hour+weekday]
     #[arg(long, value_name = "A[=PART+…],…", value_delimiter = ',')]
     pub dates: Vec<DateArg>,
 }
@@ -43,7 +43,7 @@ pub struct ColumnArgs {
 pub struct DateArg {
     /// A name, a range or a pattern.
     pub columns: String,
-    /// What of it is measured.
+    /// The parts to measure.
     pub parts: Vec<DatePart>,
 }
 
@@ -62,44 +62,44 @@ impl FromStr for DateArg {
     }
 }
 
-/// What becomes of rows that lack values.
+/// The treatment of rows with missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum MissingArg {
-    /// 'partial' where values are missing while planning, else 'error'
+    /// 'partial' if values are missing while planning, otherwise 'error'
     #[default]
     Auto,
-    /// A row that lacks a number is an error
+    /// A row with a missing number is an error
     Error,
-    /// Rows that lack a number are skipped and counted, like --skip-invalid
+    /// Rows with a missing number are skipped and counted, as with --skip-invalid
     Skip,
-    /// Rows count by the values they have; those with less than a quarter of them are skipped
+    /// Rows contribute the values they have; rows with less than a quarter of their values are skipped
     Partial,
 }
 
-/// Which rows to read.
+/// The rows to read.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct InputArgs {
-    /// Files, folders or quoted patterns, read in this order: parquet, csv, tsv (also .gz, .zst),
-    /// arrow, npy; '-' is csv or an Arrow stream on stdin, which can be read only once
+    /// Files, folders or quoted patterns, read in this order: Parquet, csv and tsv (also .gz and
+    /// .zst), Arrow, npy; '-' reads csv or an Arrow stream from stdin
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
-    /// Format of every file [default: by content, then by extension]
-    #[arg(long, value_parser = choices::<Format>(), value_name = "FORMAT")]
+    /// Format of every file [default: recognised by content, then by extension]
+    #[arg(hide_short_help = true, long, value_parser = choices::<Format>(), value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// The first line of csv files is data; columns are named c0, c1, …
-    #[arg(long)]
+    /// Treat the first line of csv files as data; columns are named c0, c1, …
+    #[arg(hide_short_help = true, long)]
     pub no_header: bool,
-    /// The first line of csv files holds names, even if they look like numbers
-    #[arg(long, conflicts_with = "no_header")]
+    /// Treat the first line of csv files as names, even if they look like numbers
+    #[arg(hide_short_help = true, long, conflicts_with = "no_header")]
     pub header: bool,
-    /// Character between the columns of csv files [default: comma, tab for .tsv]
-    #[arg(long, value_name = "C", value_parser = delimiter)]
+    /// Character between the columns of csv files, '\t' for a tab [default: comma; tab for .tsv]
+    #[arg(hide_short_help = true, long, value_name = "C", value_parser = delimiter)]
     pub delimiter: Option<u8>,
     /// Skip and count rows with missing, infinite or unreadable values instead of stopping
     #[arg(long)]
     pub skip_invalid: bool,
-    /// Largest share of the rows that may be skipped before it is an error
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
+    /// Largest share of rows that may be skipped before the command fails
+    #[arg(hide_short_help = true, long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub max_skipped: f64,
 }
 

@@ -4,13 +4,14 @@ use super::values::picture;
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 
-/// Show what a plan, a sketch or a model holds.
+/// Show the contents of a plan, a sketch, a release or a model.
 ///
-/// Of a model: its clusters, how many rows each has and in which columns it differs most. Of a plan or a sketch:
-/// rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel matrix, how much of
-/// the data the landmarks miss, the effective dimension and the noise floor; and how many raw rows the file
-/// reveals. Of a masked sketch: its party and session. With --model, whether a mixture explains the sketch. With --theory, what the paper's theorems
-/// ask for and what the data gives.
+/// For a model: its clusters, the rows of each, and the columns in which it differs most. For a plan
+/// or a sketch: rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel
+/// matrix, the part of the data that the landmarks miss, the effective dimension and the noise
+/// floor; and the number of raw rows in the file. For a private plan: bounds, sensitivities and
+/// noise. For a masked sketch: its party and session. --model checks whether a mixture explains the
+/// sketch. --theory evaluates the paper's theorems on the data.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch inspect s.nys
@@ -40,49 +41,74 @@ pub struct Inspect {
     /// Plan, sketch, release, masked sketch or model to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Also say how many rows of this table stand in the plan or sketch as they are: as landmarks, as witnesses, or alone in
-    /// a cell. Subtracting a row does not take it out of the plan
+    /// Also report how many rows of this table the file contains unchanged: as landmarks, as
+    /// retained rows, or alone in a cell. Subtracting a row does not remove it from the plan
     #[arg(long, value_name = "TABLE")]
     pub contains: Option<PathBuf>,
-    /// ε and δ of a release for which the noise of a private plan is shown [default: 1,1e-6]
-    #[arg(long, value_name = "E,D", value_delimiter = ',')]
+    /// ε and δ of the release whose noise is shown for a private plan [default: 1,1e-6]
+    #[arg(hide_short_help = true, long, value_name = "E,D", value_delimiter = ',')]
     pub noise: Vec<f64>,
-    /// Also show whether this mixture explains the sketch
-    #[arg(long, value_name = "MODEL")]
+    /// Also report whether this mixture explains the sketch
+    #[arg(hide_short_help = true, long, value_name = "MODEL")]
     pub model: Option<PathBuf>,
     /// Also show the quantities of the paper's theorems
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub theory: bool,
     /// λ of the theorems [default: the largest for which C = 2 C_F]
-    #[arg(long, value_name = "L", requires = "theory")]
+    #[arg(hide_short_help = true, long, value_name = "L", requires = "theory")]
     pub lambda: Option<f64>,
     /// Probability with which the theorems may fail
-    #[arg(long, value_name = "P", default_value_t = 0.1, requires = "theory")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "P",
+        default_value_t = 0.1,
+        requires = "theory"
+    )]
     pub delta: f64,
     /// Number of clusters of the models in the theorems
-    #[arg(short, value_name = "K", default_value_t = 10, requires = "theory")]
+    #[arg(
+        hide_short_help = true,
+        short,
+        value_name = "K",
+        default_value_t = 10,
+        requires = "theory"
+    )]
     pub k: usize,
     /// Known variance of the clusters, for mixtures instead of k-means
-    #[arg(long, value_name = "V", default_value_t = 0.0, requires = "theory")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "V",
+        default_value_t = 0.0,
+        requires = "theory"
+    )]
     pub known_variance: f64,
-    /// Pairs of models to sample
-    #[arg(long, value_name = "N", default_value_t = 300, requires = "theory")]
+    /// Number of pairs of models to sample
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        default_value_t = 300,
+        requires = "theory"
+    )]
     pub secants: usize,
-    /// Table whose rows the theorems are estimated from, 2,000 at most [default: the witness rows of the plan]
-    #[arg(long, value_name = "FILE", requires = "theory")]
+    /// Table whose rows the theorems are estimated from, at most 2,000 [default: the retained rows
+    /// of the plan]
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "theory")]
     pub rows: Option<PathBuf>,
 }
 
-/// Show how sketches differ: drift.
+/// Compare sketches: drift.
 ///
-/// Two sketches of one plan and of different rows are compared: how much changed (the share of the rows that would have to
-/// move to another cell, the largest change of a mean), one p-value for whether that is chance, and where: columns, levels,
-/// missing values and cells.
+/// Two sketches of one plan and of different rows are compared. The result is the size of the change
+/// (the share of rows that would have to move to another cell, the largest change of a mean), one
+/// p-value, and the columns, levels, missing values and cells that changed.
 ///
-/// --against compares every sketch with one. --baseline asks whether the last sketch is unusual among the others, for
-/// example today among the days before. --watch looks at days in their order and raises an alarm
-/// whose error rate holds however often you look. --segments takes segments out of two folders of sketches until no drift is left. Folders stand for the .nys files
-/// in them.
+/// --against compares every sketch with one. --baseline reports whether the last sketch is unusual
+/// among the others, for example today among the days before. --watch takes days in their order and
+/// raises an alarm whose error rate holds however often you look. --segments removes segments from
+/// two folders of sketches until no drift is left. A folder means the .nys files in it.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch diff day1.nys day2.nys
@@ -93,8 +119,8 @@ pub struct Inspect {
   nysketch diff --watch days/ --same-weekday
   nysketch diff january/ february/ --segments
 
-With --exit-code: 0 no drift, 1 drift, 2 wrong usage, 3 any other error; with --tolerance 4 where it cannot be told.
-A file for --config has options under their names: level, tolerance, draws, top, seed, same-weekday.
+With --exit-code: 0 no drift, 1 drift, 2 wrong usage, 3 any other error; with --tolerance 4 for 'cannot tell'.
+A file for --config contains options under their names: level, tolerance, draws, top, seed, same-weekday.
 
 JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tolerance, verdict, p_value, drift, test_by,
   least_p_value, no_test, note,
@@ -107,62 +133,65 @@ JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tol
   autocorrelation_p_value, plot; with --segments before, after, segments, whole {…}, removed [{segment, shares, moved,
   p_value}], explained")]
 pub struct Diff {
-    /// Two sketches; any number with --against and --watch; with --baseline more days and then today; with --segments two folders
+    /// Two sketches; any number with --against and --watch; days and then today with --baseline;
+    /// two folders with --segments
     #[arg(required = true, value_name = "SKETCH")]
     pub sketches: Vec<PathBuf>,
     /// Compare every sketch with this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
-    /// Is the last sketch unusual among these days? A folder, or a sketch and more of them before the last
+    /// Report whether the last sketch is unusual among these days: a folder, or one sketch with
+    /// more of them before the last
     #[arg(long, value_name = "DAYS")]
     pub baseline: Option<PathBuf>,
-    /// Watch days in the order in which they are given
+    /// Watch days in the given order and raise an alarm
     #[arg(long)]
     pub watch: bool,
-    /// Which segments explain the change between two folders of sketches (see sketch --by)?
+    /// Find the segments that explain the change between two folders of sketches (see sketch --by)
     #[arg(long)]
     pub segments: bool,
     /// The second sketch is part of the first: compare it with the rest
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub part_of: bool,
     /// Compare days with those of the same day of the week, by the dates in their names
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub same_weekday: bool,
-    /// Write a picture (.svg or .png) of the sketches in their order
+    /// Picture to write (.svg or .png): the sketches in their order
     #[arg(long, value_name = "FILE", value_parser = picture())]
     pub plot: Option<PathBuf>,
     /// Write the figures for a monitoring system, in the text format of Prometheus
-    #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
-    /// Largest p-value that is called drift: the share of false alarms [default: 0.05]
+    /// Significance level: the share of false alarms [default: 0.05]
     #[arg(long, value_name = "P")]
     pub level: Option<f64>,
-    /// Say whether more than this share of the rows moved: changed, same or cannot tell
-    #[arg(long, value_name = "SHARE")]
+    /// Report whether more than this share of the rows moved: changed, same or cannot tell
+    #[arg(hide_short_help = true, long, value_name = "SHARE")]
     pub tolerance: Option<f64>,
     /// Report the result in the exit code
     #[arg(long)]
     pub exit_code: bool,
-    /// Read options that are not given here from this file (TOML)
-    #[arg(long, value_name = "FILE")]
+    /// File (TOML) with options that are not given here
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Draws from the null distribution; the smallest p-value is 1/(draws + 1) [default: 999]
-    #[arg(long, value_name = "N")]
+    /// Number of draws from the null distribution; the smallest p-value is 1/(draws + 1) [default:
+    /// 999]
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub draws: Option<u64>,
     /// Number of columns, cells and landmarks to show [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub top: Option<usize>,
     /// Seed of all random choices [default: 0]
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub seed: Option<u64>,
 }
 
 /// Write a page about a sketch that opens in any browser.
 ///
-/// One HTML file without external links: the sketch in words, the curve over k with a slider over its models, a
-/// map of the cells, the clusters with their sizes and profiles, and with --against the drift from another
-/// sketch. Of several sketches, the page is about the last, and shows the drift of each in this order. Models
-/// that are given are shown instead of those of the curve, as many as fit into two megabytes.
+/// One HTML file without external links: the sketch in words, the curve over k with a slider over
+/// its models, a map of the cells, the clusters with their sizes and profiles, and with --against
+/// the drift from another sketch. Of several sketches, the page describes the last one and shows the
+/// drift of all in order. Given models replace those of the curve, up to two megabytes.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch report s.nys -o report.html
@@ -181,17 +210,17 @@ pub struct ReportArgs {
     /// Page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
-    /// Take the witness rows from this plan, or from this sketch of it [default: from the sketch, or a plan in its
-    /// folder]
-    #[arg(long, value_name = "PLAN|SKETCH")]
+    /// Plan, or sketch with the same plan, that contains the retained rows [default: the sketch
+    /// itself, or a plan in its folder]
+    #[arg(hide_short_help = true, long, value_name = "PLAN|SKETCH")]
     pub plan: Option<PathBuf>,
     /// Also show how each sketch differs from this one
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
     /// Largest k of the curve
-    #[arg(long, value_name = "K", default_value_t = 12, value_parser = clap::value_parser!(u16).range(3..=200))]
+    #[arg(hide_short_help = true, long, value_name = "K", default_value_t = 12, value_parser = clap::value_parser!(u16).range(3..=200))]
     pub most_clusters: u16,
     /// Seed of all random choices
-    #[arg(long, default_value_t = 0)]
+    #[arg(hide_short_help = true, long, default_value_t = 0)]
     pub seed: u64,
 }
