@@ -11,7 +11,8 @@
 //!
 //! The test fails after each of these changes: `rowwise(false)` in `ReadOptions::for_plan`, with or without types guessed from
 //! values; list lengths taken from the first rows; an error for a key without a text; a format taken from the first bytes of
-//! a file without a header; skipped rows counted in the sums; numbers above the bounds left as they are.
+//! a file without a header; skipped rows counted in the sums; numbers above the bounds left
+//! as they are; a wrapping addition in `Private::reach`.
 
 mod common;
 #[path = "neighbours/draw.rs"]
