@@ -40,7 +40,7 @@ const LOOKED_AT: usize = 4000;
 ///     Table::unnamed(2, rows.iter().map(|x| x * factor).collect())
 /// };
 /// let params = PlanParams::default().landmarks(50).scale(Scale::Standard);
-/// let plan = std::sync::Arc::new(plan_for(&day(1.0)?, params)?.0);
+/// let plan = std::sync::Arc::new(plan_for(&day(1.0)?, params)?.plan);
 /// let sketch = |factor| Sketch::of(&plan, &day(factor)?, SketchParams::default(), &());
 /// assert!(Suitability::of(&sketch(1.0)?).notes(false).is_empty());
 /// let found = Suitability::of(&sketch(10.0)?);
@@ -217,7 +217,7 @@ mod tests {
     fn found(plan_rows: &[f64], rows: &[f64], d: usize, scale: Scale) -> Suitability {
         let table = |values: &[f64]| Table::unnamed(d, values.to_vec()).unwrap();
         let params = PlanParams::default().landmarks(100).scale(scale);
-        let plan = Arc::new(plan_for(&table(plan_rows), params).unwrap().0);
+        let plan = Arc::new(plan_for(&table(plan_rows), params).unwrap().plan);
         let sketch = Sketch::of(&plan, &table(rows), SketchParams::default(), &()).unwrap();
         Suitability::of(&sketch)
     }

@@ -223,7 +223,8 @@ mod tests {
             }).collect();
             let cells: Vec<u32> = (0..n).map(|_| (next() % 3) as u32).collect();
             let table = Table::unnamed(d, (0..20 * d).map(|_| (next() % 1000) as f64).collect()).unwrap();
-            let plan = make_plan(&table, &PlanParams::default().check().unwrap(), &()).unwrap().0;
+            let params = PlanParams::default().check().unwrap();
+            let plan = make_plan(&table, &params, &()).unwrap().plan;
             let mut expected = Sums::zero(&plan);
             for (row, &cell) in q.chunks_exact(d).zip(&cells) {
                 expected[Sum::CellRows][cell as usize] += times as i128;
