@@ -44,7 +44,7 @@ fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
 fn predict(blocks: usize) {
     let wide = |p: Points| p.data().iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
     let table = Table::unnamed(DIMS, wide(points(LANDMARKS, 1))).expect("a table");
-    let plan = Arc::new(plan_for(&table, PlanParams::default()).expect("a plan").0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default()).expect("a plan").plan);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
     // Use the rows as centres: a real fit would include the variable work of several threads.
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1)).expect("a model");
@@ -77,7 +77,7 @@ fn sketch(blocks: usize) {
         .landmarks(LANDMARKS)
         .sampling(Sampling::Uniform)
         .bandwidths(vec![80.0, 20.0, 5.0]);
-    let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(&table, params).expect("a plan").plan);
     let block = Block {
         values: table.values()[..MAX_BLOCK * DIMS].to_vec(),
         columns: DIMS,

@@ -152,7 +152,7 @@ fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads:
         )
         .collect(Collect::from_names(collect.iter().copied()).expect("known sums"));
     let small = mixture.source(20_000);
-    let plan = Arc::new(plan_for(&small, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(&small, params).expect("a plan").plan);
     let mut values = Vec::new();
     rows::read_in_order(&source, &(), |block| {
         values.extend_from_slice(&block.values);

@@ -112,7 +112,7 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
         .collect(setting.collect)
         .bandwidths(bandwidths)
         .witnesses(0);
-    let plan = Arc::new(plan_for(&Table::unnamed(d, sample)?, params)?.0);
+    let plan = Arc::new(plan_for(&Table::unnamed(d, sample)?, params)?.plan);
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     let copies = setting.rows.div_ceil(block as u64) as usize;
     let there = OwnedRows::repeated(device, &bytes, Element::F32, d, copies)?;
@@ -165,7 +165,7 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
     let values = widened(rows(count, dims));
     let centres = widened(rows(k, dims)).chunks(dims).map(<[f64]>::to_vec).collect();
     let table = Table::unnamed(dims, values[..2 * dims].to_vec())?;
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(1))?.0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(1))?.plan);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1))?;
     model.shape = Shape::Centres { weights: vec![1.0 / k as f64; k], centres };

@@ -78,7 +78,7 @@ impl RowPart for Part<'_> {
 
 fn plan(dims: usize, clusters: usize, landmarks: usize) -> Arc<Plan> {
     let params = PlanParams::default().landmarks(landmarks).sampling(Sampling::Uniform);
-    Arc::new(plan_for(&Endless::new(dims, clusters, BASE), params).expect("a plan").0)
+    Arc::new(plan_for(&Endless::new(dims, clusters, BASE), params).expect("a plan").plan)
 }
 
 /// Returns the seconds and the peak memory of the process, in MB; the best of `times`.

@@ -27,7 +27,7 @@ fn main() {
     private.radius = Some(1.0);
     let anywhere = private.anywhere(500, 0).expect("points");
     let params = PlanParams::default().landmarks(20).private(private);
-    let plan = Arc::new(plan_for(&anywhere, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(&anywhere, params).expect("a plan").plan);
     let landmarks = plan.landmark_rows();
     let border: Vec<f64> =
         landmarks[0].iter().zip(&landmarks[1]).map(|(a, b)| 0.5 * (a + b)).collect();

@@ -111,7 +111,7 @@ pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Optio
     let collect = Collect { kernel: true, cells: false, moments: true };
     let params = params.bandwidths([setting.sigma2]).collect(collect).seed(seed);
     let params = params.sample_rows(SampleRows::Count(10_000));
-    let plan = Arc::new(plan_for(&table, params).ok()?.0);
+    let plan = Arc::new(plan_for(&table, params).ok()?.plan);
     Sketch::of(&plan, &table, SketchParams::default(), &()).ok()
 }
 

@@ -10,7 +10,7 @@ use crate::natural::Natural;
 use crate::options::PlanOptions;
 use crate::plan::{PyPlan, warn};
 use crate::work::{SILENT, run};
-use nysketch::planning::{Draft, PlanValid, TableColumns, distant_rows, survey_rows};
+use nysketch::planning::{Draft, PlanValid, Planned, TableColumns, distant_rows, survey_rows};
 use nysketch_core::planning::survey::SurveyPart;
 use nysketch_core::rows::sample::Reservoir;
 use pyo3::exceptions::PyValueError;
@@ -159,7 +159,7 @@ impl PyDraft {
         let draft = self.draft.lock().unwrap_or_else(|e| e.into_inner()).take();
         let draft = draft.ok_or_else(|| PyValueError::new_err("the plan is finished"))?;
         let distant = distant.map(Reservoir::from_bytes).transpose().map_err(exception)?;
-        let (plan, report) = run(py, SILENT, move |_| draft.finish(distant))?;
+        let Planned { plan, report } = run(py, SILENT, move |_| draft.finish(distant))?;
         self::warn(py, &report, &[], warn)?;
         Ok(plan.into())
     }

@@ -13,7 +13,8 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use nysketch::sketching::DEFAULT_GROUPS;
 use nysketch::{
     Block, Category, Error, FeatureKind, Features, FoldBy, FoldRule, GroupParams, Groups, Kernel,
-    Plan, PlanReport, Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step, make_plan,
+    Plan, PlanReport, Planned, Points, RowSource, Sampling, Scale, Sketch, SketchParams, Step,
+    make_plan,
 };
 use nysketch_core::kernel::fourier;
 use nysketch_core::kernel::nystrom::{CUTOFF, NystromMap};
@@ -267,12 +268,12 @@ impl PyPlan {
         }
         let params = params.leave_out_ids(!input.by_position).check().map_err(exception)?;
         let shown = Shown { what: "planning", verbose, rows: input.rows };
-        let (plan, report) = run(py, shown, move |watch| {
-            let (plan, report) = make_plan(&*source, &params, watch)?;
-            match (whole || input.by_position).then(|| left_out(&plan, &*source, &report)).flatten()
-            {
+        let Planned { plan, report } = run(py, shown, move |watch| {
+            let planned = make_plan(&*source, &params, watch)?;
+            let by_position = whole || input.by_position;
+            match by_position.then(|| left_out(&planned, &*source)).flatten() {
                 Some(message) => Err(Error::source(message)),
-                None => Ok((plan, report)),
+                None => Ok(planned),
             }
         })?;
         self::warn(py, &report, &input.notes, warn)?;
@@ -781,7 +782,8 @@ impl PyPlan {
 }
 
 /// Returns the reason why a column of the table is not in its plan, if one is not.
-fn left_out(plan: &Plan, source: &dyn RowSource, report: &PlanReport) -> Option<String> {
+fn left_out(planned: &Planned, source: &dyn RowSource) -> Option<String> {
+    let Planned { plan, report } = planned;
     let inputs = plan.recipe.inputs();
     let kept = |name: &&String| {
         inputs.contains(name) || plan.recipe.categories.iter().any(|c| c.name == **name)

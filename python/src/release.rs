@@ -106,7 +106,7 @@ pub fn private_plan(
             py.detach(|| make_plan(&table, &params, &()))
         }
     };
-    Ok(made.map_err(exception)?.0.into())
+    Ok(made.map_err(exception)?.plan.into())
 }
 
 /// Sums with noise, which can be published.

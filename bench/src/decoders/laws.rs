@@ -122,7 +122,7 @@ fn decoded(law: Law, setting: &Setting, rows: &Rows, sigma2: f64, seed: u64) -> 
     let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
     let collect = Collect { kernel: true, cells: false, moments: true };
     let params = PlanParams::default().fourier(setting.m / 2).bandwidths([sigma2]).collect(collect);
-    let mut plan = plan_for(&table, params.seed(seed)).ok()?.0;
+    let mut plan = plan_for(&table, params.seed(seed)).ok()?.plan;
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let drawn = frequencies(law, rows.dims, setting.m / 2, rng);
     plan.features = Features::Fourier(drawn, FrequencyLaw::Normal);

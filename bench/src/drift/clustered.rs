@@ -99,7 +99,7 @@ fn trial(s: &Setting, shift: f64, seed: u64, by_folds: bool) -> Option<f64> {
         true => plan_for(&a, params.weights("w", None)),
         false => plan_for(&plain, params),
     };
-    let plan = Arc::new(plan.expect("a plan").0);
+    let plan = Arc::new(plan.expect("a plan").plan);
     let rule = match s.weighted {
         true => FoldRule::by_content(FOLDS),
         false => FoldRule::by_key(FOLDS, "user"),

@@ -28,7 +28,7 @@ fn plan(seed: u64, rng: &mut Rng) -> Arc<Plan> {
     let rows: Vec<f64> = (0..2000).flat_map(|_| clusters(rng)).collect();
     let table = Table::unnamed(5, rows).expect("whole rows");
     let params = PlanParams::default().landmarks(50).seed(seed);
-    Arc::new(plan_for(&table, params).expect("a plan").0)
+    Arc::new(plan_for(&table, params).expect("a plan").plan)
 }
 
 /// Returns effects of days with standard deviation 0.3 and correlation ρ between neighbours.

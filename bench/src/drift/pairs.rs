@@ -55,7 +55,7 @@ fn trial(
         From::Second => &b,
         From::Neither => &other,
     };
-    let plan = Arc::new(plan_for(from, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(from, params).expect("a plan").plan);
     let params = DriftParams::default().draws(DRAWS).seed(seed);
     let comparison = Comparison::new(&plan).expect("a comparison");
     let drift = comparison.of(&sketch(&plan, &a), &sketch(&plan, &b), &params).expect("a drift");

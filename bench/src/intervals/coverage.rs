@@ -169,7 +169,7 @@ fn trial(s: &Setting, clusters: &Clusters, truth: &Truth, seed: u64) -> Held {
     let rng = &mut Rng::seed_from_u64(seed);
     let table = clusters.table(s.rows, s.users, rng);
     let plan = PlanParams::default().landmarks(60).witnesses(s.witnesses).seed(seed);
-    let plan = Arc::new(plan_for(&table, plan).expect("a plan").0);
+    let plan = Arc::new(plan_for(&table, plan).expect("a plan").plan);
     let rule = match s.by_user {
         true => FoldRule::by_key(16, "user"),
         false => FoldRule::by_content(16),

@@ -40,7 +40,7 @@ pub fn print(folder: &Path, only: &str) {
         let (seen, other) = (half(0), half(1));
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let params = PlanParams::default().scale(scale).threads(threads);
-        let plan = Arc::new(plan_for(&seen, params).expect("a plan").0);
+        let plan = Arc::new(plan_for(&seen, params).expect("a plan").plan);
         let rule = FoldRule::by_content(16).expect("a rule");
         let pass = SketchParams::default().threads(threads);
         let sketch = Sketch::of_folds(&plan, &rule, &seen, pass, &()).expect("a sketch");

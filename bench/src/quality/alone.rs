@@ -124,7 +124,7 @@ fn ours(task: Task, d: usize, values: &[f64], m: usize, seed: u64) -> (f64, f64)
     let table = Table::unnamed(d, values.to_vec()).expect("whole rows");
     let collect = Collect { kernel: true, cells: false, moments: true };
     let params = PlanParams::default().landmarks(m).scale(Scale::None).collect(collect).seed(seed);
-    let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(&table, params).expect("a plan").plan);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
     let start = Instant::now();
     let model = fit(&sketch, &FitParams::new(task, K).seed(seed)).expect("a model");

@@ -56,7 +56,7 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
         for seed in 0..seeds {
             let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
             let params = PlanParams::default().scale(set.scale).seed(seed).threads(threads);
-            let plan = Arc::new(plan_for(&table, params).expect("a plan").0);
+            let plan = Arc::new(plan_for(&table, params).expect("a plan").plan);
             let sketch = SketchParams::default().threads(threads);
             let sketch = Sketch::of(&plan, &table, sketch, &()).expect("a sketch");
             let start = Instant::now();

@@ -274,7 +274,7 @@ fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
     let collect = Collect { kernel: true, cells: setting.cells, moments: true };
     let mut params = params.collect(collect).seed(seed);
     params.bandwidths = setting.sigma2.map(|s| vec![s]);
-    let plan = Arc::new(plan_for(table, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(table, params).expect("a plan").plan);
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
 

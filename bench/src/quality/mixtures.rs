@@ -95,7 +95,7 @@ impl Data {
 }
 
 fn sketch(table: &Table, params: PlanParams) -> Sketch {
-    let plan = Arc::new(plan_for(table, params).expect("a plan").0);
+    let plan = Arc::new(plan_for(table, params).expect("a plan").plan);
     Sketch::of(&plan, table, SketchParams::default(), &()).expect("a sketch")
 }
 

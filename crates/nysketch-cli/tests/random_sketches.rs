@@ -27,7 +27,7 @@ fn plan(rng: &mut ChaCha8Rng) -> Arc<Plan> {
     let table = Table::unnamed(d, values).unwrap();
     let scale = if rng.random_bool(0.5) { Scale::Standard } else { Scale::None };
     let params = PlanParams::default().landmarks(rng.random_range(1..=n)).scale(scale);
-    Arc::new(plan_for(&table, params).unwrap().0)
+    Arc::new(plan_for(&table, params).unwrap().plan)
 }
 
 /// Makes random sums that are consistent with each other.

@@ -52,7 +52,7 @@ pub use plan::witnesses::Witnesses;
 pub use plan::{Features, Plan};
 #[cfg(feature = "planning")]
 pub use planning::{
-    DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanReport,
+    DatePart, FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanReport, Planned,
     PrivateParams, SampleRows, Scale, make_plan, plan_for,
 };
 pub use recipe::{Category, Recipe, Step};

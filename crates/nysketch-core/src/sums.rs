@@ -14,7 +14,7 @@ use std::ops::{Index, IndexMut};
 /// use nysketch_core::{PlanParams, Sketch, SketchParams, Sum, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, vec![1.0, 2.0, 7.0])?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
 /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// assert_eq!(sketch.sums()[Sum::Rows], [3]);
 /// assert_eq!(sketch.sums()[Sum::CellRows], [1, 1, 1]);

@@ -50,7 +50,7 @@ impl Record for Line {
 /// # let ledgers = Ledgers::at(folder.path());
 /// let all = Table::unnamed(1, (0..500).map(|i| f64::from(i % 50)).collect())?;
 /// let one = Table::unnamed(1, vec![7.0])?;
-/// let plan = Arc::new(plan_for(&all, PlanParams::default().landmarks(20))?.0);
+/// let plan = Arc::new(plan_for(&all, PlanParams::default().landmarks(20))?.plan);
 /// let mut total = Sketch::of(&plan, &all, SketchParams::default(), &())?;
 /// let user = Sketch::of(&plan, &one, SketchParams::default(), &())?;
 /// subtract(&mut total, &user, false, &ledgers)?;
@@ -118,7 +118,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let rows: Vec<f64> = (0..600).map(|i| f64::from(i % 60)).collect();
         let table = Table::unnamed(1, rows).unwrap();
-        let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().0);
+        let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().plan);
         let of = |rows: Vec<f64>| {
             let table = Table::unnamed(1, rows).unwrap();
             Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()

@@ -50,7 +50,7 @@ pub fn main() -> Result<()> {
     // The mixture of three Gaussians is learned from the sketch alone. Sketch and model are written
     // to files, too.
     let threads = 2;
-    let (plan, _) = plan_for(&table, PlanParams::default().landmarks(100).threads(threads))?;
+    let plan = plan_for(&table, PlanParams::default().landmarks(100).threads(threads))?.plan;
     println!("columns: {}", plan.columns.join(", "));
     let sketch =
         Sketch::of(&Arc::new(plan), &table, SketchParams::default().threads(threads), &())?;

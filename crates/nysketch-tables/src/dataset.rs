@@ -38,7 +38,7 @@ use std::time::SystemTime;
 ///
 /// let options = ReadOptions::default().columns(Columns::default().except(["id"]));
 /// let days = Dataset::open([folder.path()], &options)?;
-/// let (plan, _) = make_plan(&days, &PlanParams::default().check()?, &())?;
+/// let plan = make_plan(&days, &PlanParams::default().check()?, &())?.plan;
 /// assert_eq!(plan.columns, ["x", "y"]);
 /// let sketch = Sketch::of(&plan.into(), &days, SketchParams::default(), &())?;
 /// assert_eq!(sketch.rows(), 5);

@@ -6,7 +6,7 @@
 //! same rows in every format.
 //!
 //! ```
-//! use nysketch_core::{PlanParams, make_plan};
+//! use nysketch_core::{PlanParams, Planned, make_plan};
 //! use nysketch_tables::{Dataset, ReadOptions};
 //!
 //! let folder = tempfile::tempdir()?;
@@ -15,7 +15,7 @@
 //!
 //! // Files, folders or patterns. Formats are recognised by content.
 //! let table = Dataset::open([folder.path().join("*.csv")], &ReadOptions::default())?;
-//! let (plan, report) = make_plan(&table, &PlanParams::default().check()?, &())?;
+//! let Planned { plan, report } = make_plan(&table, &PlanParams::default().check()?, &())?;
 //! assert_eq!((plan.columns.join(" "), report.rows), ("x y".to_string(), 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -345,7 +345,7 @@ impl ReadOptions {
     ///
     /// let private = PrivateParams::new([("age".into(), 0.0, 120.0)]);
     /// let anywhere = private.anywhere(100, 0)?;
-    /// let plan = plan_for(&anywhere, PlanParams::default().landmarks(5).private(private))?.0;
+    /// let plan = plan_for(&anywhere, PlanParams::default().landmarks(5).private(private))?.plan;
     /// let folder = tempfile::tempdir()?;
     /// let file = folder.path().join("x.csv");
     /// std::fs::write(&file, "age\ntrue\n2013-01-31\n\"open\n47\n")?;

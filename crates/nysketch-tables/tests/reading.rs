@@ -308,7 +308,7 @@ fn files_that_are_no_tables_are_named_for_what_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.csv");
     fs::write(&file, "a,b\n1,2\n3,5\n4,4\n").unwrap();
-    let plan = nysketch_core::plan_for(&open(&[&file]), Default::default()).unwrap().0;
+    let plan = nysketch_core::plan_for(&open(&[&file]), Default::default()).unwrap().plan;
     for (bytes, what) in [
         (plan.to_bytes(), "is a nysketch plan or sketch, not a table"),
         (b"{\n  \"schema\": 2,\n".to_vec(), "is a nysketch model, not a table"),

@@ -32,7 +32,7 @@ pub fn main() -> Result<()> {
     let wednesday = Table::new(columns(), rows)?;
 
     // One plan, made on the first day; days are then compared without their rows.
-    let plan = Arc::new(plan_for(&monday, PlanParams::default().landmarks(100))?.0);
+    let plan = Arc::new(plan_for(&monday, PlanParams::default().landmarks(100))?.plan);
     let sketch = |day: &Table| Sketch::of(&plan, day, SketchParams::default(), &());
     let (monday, tuesday, wednesday) = (sketch(&monday)?, sketch(&tuesday)?, sketch(&wednesday)?);
 

@@ -23,7 +23,7 @@ pub fn main() -> Result<()> {
     // rows; the first day or a sample would do. Its file, `plan.to_bytes()`, is sent to the other
     // machines.
     let all = Table::unnamed(COLUMNS, rows.clone())?;
-    let plan = Arc::new(plan_for(&all, PlanParams::default().landmarks(100))?.0);
+    let plan = Arc::new(plan_for(&all, PlanParams::default().landmarks(100))?.plan);
     let whole = sketch(&plan, &rows)?;
 
     // Three parts of different sizes, each on its own thread, as if they were on three machines.

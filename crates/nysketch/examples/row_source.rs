@@ -132,7 +132,7 @@ pub fn main() -> Result<()> {
         ring.push(&[warm + wave, 3.0 + 0.1 * wave]);
     }
 
-    let plan = Arc::new(plan_for(&ring, PlanParams::default().landmarks(50))?.0);
+    let plan = Arc::new(plan_for(&ring, PlanParams::default().landmarks(50))?.plan);
     let sketch = Sketch::of(&plan, &ring, SketchParams::default().threads(4), &())?;
     println!("{} readings in {} bytes", sketch.rows(), sketch.to_bytes().len());
     for (column, (mean, variance)) in

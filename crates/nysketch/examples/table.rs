@@ -5,8 +5,8 @@
 //! ```
 
 use nysketch::{
-    FitParams, Mixture, PlanParams, Predictor, Result, Shape, Sketch, SketchParams, Table, Task,
-    fit, metrics::Risks, plan_for,
+    FitParams, Mixture, PlanParams, Planned, Predictor, Result, Shape, Sketch, SketchParams, Table,
+    Task, fit, metrics::Risks, plan_for,
 };
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub fn main() -> Result<()> {
     let table = Table::new(vec!["x".into(), "y".into()], rows.clone())?;
 
     // Choose the measurements from the rows, then pass over the rows once.
-    let (plan, report) = plan_for(&table, PlanParams::default().landmarks(100))?;
+    let Planned { plan, report } = plan_for(&table, PlanParams::default().landmarks(100))?;
     report.notes.iter().for_each(|note| println!("note: {note}"));
     let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default().threads(2), &())?;
     let (before, after) = (rows.len() * 8, sketch.to_bytes().len());

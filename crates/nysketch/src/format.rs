@@ -44,7 +44,7 @@ impl File {
 /// use nysketch::format::{File, decode};
 /// use nysketch::{PlanParams, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
-/// let plan = plan_for(&Table::unnamed(1, vec![1.0, 2.0])?, PlanParams::default())?.0;
+/// let plan = plan_for(&Table::unnamed(1, vec![1.0, 2.0])?, PlanParams::default())?.plan;
 /// assert!(matches!(decode(&plan.to_bytes())?, File::Plan(read) if *read == plan));
 /// assert!(decode(b"something else").is_err());
 /// # Ok(())

@@ -68,7 +68,7 @@ pub struct PlanSummary {
 /// use nysketch::{PlanParams, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(1, (0..900).map(f64::from).collect())?;
-/// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(50).witnesses(100))?;
+/// let plan = plan_for(&table, PlanParams::default().landmarks(50).witnesses(100))?.plan;
 /// let raw = RawRows::of_plan(&plan);
 /// assert_eq!((raw.landmarks, raw.witnesses, raw.total()), (50, 100, 150));
 /// # Ok(())
@@ -204,7 +204,7 @@ pub struct CellCounts {
 /// use nysketch::{Context, Inspection, Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(50))?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(50))?.plan);
 /// assert_eq!(Inspection::of_plan(&plan)?.ranks.unwrap().rank.len(), 3);
 /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let found = Inspection::of_sketch(&Context::new(&sketch))?;

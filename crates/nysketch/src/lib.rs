@@ -44,7 +44,7 @@
 //! let table = Table::unnamed(4, rows.clone())?;
 //!
 //! // What to measure: 100 landmarks and three bandwidths, chosen from the rows.
-//! let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(100))?.0);
+//! let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(100))?.plan);
 //!
 //! // Merging the sketches of the parts gives the sketch of the whole, byte for byte.
 //! let whole = Sketch::of(&plan, &table, SketchParams::default(), &())?;
@@ -92,8 +92,8 @@ pub use nysketch_core::{
     Accumulator, Block, Category, CategoryColumn, Choice, Collect, Contained, DatePart,
     DeviceChoice, Engine, EngineKind, Error, FeatureKind, Features, FoldBy, FoldRule, Folds,
     FormatError, Frame, FrequencyLaw, GivenLandmarks, GroupParams, Groups, Invalid, Kernel,
-    LandmarkCount, Missing, Mixture, Named, People, Place, Plan, PlanParams, PlanReport, Points,
-    Private, PrivateParams, Profile, Progress, Recipe, Result, Rounding, RowPart, RowSet,
+    LandmarkCount, Missing, Mixture, Named, People, Place, Plan, PlanParams, PlanReport, Planned,
+    Points, Private, PrivateParams, Profile, Progress, Recipe, Result, Rounding, RowPart, RowSet,
     RowSource, RowStream, Run, SampleRows, Sampling, Scale, ScaleGap, Sketch, SketchParams, Step,
     Suitability, Sum, Sums, Table, Vocabulary, WeightParams, Weighting, Witnesses, make_plan,
     plan_for,

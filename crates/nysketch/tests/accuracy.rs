@@ -105,7 +105,7 @@ fn standard_scaling_measures_in_standard_deviations() {
 fn fourier_means_are_accurate() {
     let table = rows(10, 2000, 1.0, 10.0, 1e4, 3);
     let params = PlanParams::default().fourier(50);
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     let sketch = sketch(&plan, &table);
     let n = table.len() as f64;
     for (rung, sigma2) in plan.bandwidths.iter().enumerate() {

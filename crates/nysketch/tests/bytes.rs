@@ -126,7 +126,7 @@ proptest! {
         let rows = rows_of(&case);
         let all: Vec<usize> = (0..case.rows).collect();
         let whole_table = table(&case, &rows, &all);
-        let plan = Arc::new(plan_for(&whole_table, params_of(&case)).unwrap().0);
+        let plan = Arc::new(plan_for(&whole_table, params_of(&case)).unwrap().plan);
         prop_assert_eq!(plan.is_partial(), case.holes());
         prop_assert_eq!(!plan.categories().is_empty(), case.categories());
         let whole = sketch(&plan, &whole_table);
@@ -169,7 +169,7 @@ fn a_row_of_weight_three_is_the_row_three_times() {
     };
     let weighted = make(&values, &[3.0, 1.0, 0.0]);
     let params = PlanParams::default().weights("w", 1.0);
-    let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
+    let plan = Arc::new(plan_for(&weighted, params).unwrap().plan);
     let repeated = make(&[1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0], &[1.0; 4]);
     assert_eq!(sketch(&plan, &weighted).to_bytes(), sketch(&plan, &repeated).to_bytes());
     assert_eq!(sketch(&plan, &weighted).rows(), 4);
@@ -184,7 +184,7 @@ fn fractional_weights_are_rounded_alike_and_bad_ones_are_named() {
     };
     // Weights are rounded to the nearest multiple of the unit, ties to even, independently of each
     // other: 0.124 and 0.126 in units of 0.25 are 0 and 1.
-    let plan = Arc::new(with(vec![0.1, 0.25, 0.35], Some(0.25)).unwrap().0);
+    let plan = Arc::new(with(vec![0.1, 0.25, 0.35], Some(0.25)).unwrap().plan);
     let whole = rows.clone().with_weights(vec![0.124, 0.126, 0.625]).unwrap();
     let mut parts = Sketch::empty(plan.clone());
     for (x, w) in [(3.0, 0.5), (1.0, 0.0), (2.0, 0.25)] {
@@ -206,7 +206,7 @@ fn fractional_weights_are_rounded_alike_and_bad_ones_are_named() {
 fn different_plans_do_not_mix() {
     let table = Table::unnamed(1, (0..50).map(f64::from).collect()).unwrap();
     let plan = |seed| {
-        Arc::new(plan_for(&table, nystrom(Some(5), Sampling::Uniform).seed(seed)).unwrap().0)
+        Arc::new(plan_for(&table, nystrom(Some(5), Sampling::Uniform).seed(seed)).unwrap().plan)
     };
     let (a, b) = (plan(1), plan(2));
     let mut first = sketch(&a, &table);
@@ -226,7 +226,7 @@ fn different_plans_do_not_mix() {
 #[test]
 fn taking_out_rows_that_are_not_there_is_refused() {
     let all = Table::unnamed(1, (0..50).map(f64::from).collect()).unwrap();
-    let plan = Arc::new(plan_for(&all, PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&all, PlanParams::default()).unwrap().plan);
     let few = Table::unnamed(1, vec![3.0, 4.0]).unwrap();
     let mut sketch_few = sketch(&plan, &few);
     let before = sketch_few.clone();
@@ -247,7 +247,7 @@ fn skipped_rows_are_counted_and_leave_no_other_trace() {
     let clean = Table::unnamed(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
     let dirty =
         Table::unnamed(2, vec![1.0, 2.0, f64::NAN, 0.0, 3.0, 4.0, 1e300, 1.0, 5.0, 6.0]).unwrap();
-    let plan = Arc::new(plan_for(&clean, PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&clean, PlanParams::default()).unwrap().plan);
     let params = SketchParams::default().invalid(Invalid::Skip);
     let skipped = Sketch::of(&plan, &dirty, params, &()).unwrap();
     assert_eq!((skipped.rows(), skipped.skipped()), (3, 2));
@@ -264,7 +264,7 @@ fn skipped_rows_are_counted_and_leave_no_other_trace() {
 fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
     let mut values: Vec<f64> = (0..20_000).map(f64::from).collect();
     let good = Table::unnamed(1, values.clone()).unwrap();
-    let plan = Arc::new(plan_for(&good, nystrom(Some(3), Sampling::Uniform)).unwrap().0);
+    let plan = Arc::new(plan_for(&good, nystrom(Some(3), Sampling::Uniform)).unwrap().plan);
     for i in (7_777..20_000).step_by(100) {
         values[i] = f64::INFINITY;
     }
@@ -284,7 +284,7 @@ fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
         Table::unnamed(1, values).unwrap().with_weights(vec![heaviest; rows]).unwrap()
     };
     let params = PlanParams::default().weights("w", 1.0);
-    let plan = Arc::new(plan_for(&table(3), params).unwrap().0);
+    let plan = Arc::new(plan_for(&table(3), params).unwrap().plan);
     let full = sketch(&plan, &table(64));
     assert_eq!(full.rows(), 64 * u64::from(u32::MAX));
     assert_eq!(Sketch::from_bytes(&full.to_bytes()).unwrap(), full);
@@ -306,7 +306,7 @@ fn subtracting_rows_that_were_never_there() {
     for seed in 0..20 {
         let rows = mixture.rows(seed, 3000).values;
         let params = PlanParams::default().landmarks(50);
-        let plan = Arc::new(plan_for(&table(&rows), params).unwrap().0);
+        let plan = Arc::new(plan_for(&table(&rows), params).unwrap().plan);
         let of =
             |rows: &[f64]| Sketch::of(&plan, &table(rows), SketchParams::default(), &()).unwrap();
         let mut rest = of(&rows);
@@ -337,7 +337,7 @@ fn levels_that_a_table_has_lost_are_refused() {
         Table::unnamed(1, numbers).unwrap().with_category("name", &texts).unwrap()
     };
     let plan = |texts: &[String]| {
-        Arc::new(plan_for(&table(texts), nystrom(Some(5), Sampling::Uniform)).unwrap().0)
+        Arc::new(plan_for(&table(texts), nystrom(Some(5), Sampling::Uniform)).unwrap().plan)
     };
     let (first, last) = (plan(&texts[..9]), plan(&texts[rows - 9..]));
     assert_eq!((first.categories()[0].levels.len(), last.categories()[0].levels.len()), (9, 9));

@@ -23,7 +23,7 @@ fn sketch_of(values: &[f64], change: impl FnOnce(&mut PlanParams)) -> Sketch {
     let table = Table::unnamed(D, values.to_vec()).unwrap();
     let mut params = nystrom(Some(80), Sampling::Dsquared);
     change(&mut params);
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     sketch(&plan, &table)
 }
 

@@ -280,7 +280,7 @@ fn invalid_rows_are_refused_alike() {
     let plan =
         plan_for(&Table::unnamed(3, good.clone()).unwrap(), PlanParams::default().landmarks(9))
             .unwrap()
-            .0;
+            .plan;
     let plan = Arc::new(plan);
     for bad in [f64::NAN, f64::INFINITY, 1e30] {
         let mut values = good.clone();
@@ -329,7 +329,7 @@ fn folds_have_the_same_bytes() {
     }
     let values: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.37).sin()).collect();
     let table = Table::unnamed(2, values).unwrap().with_part_rows(300);
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().plan);
     let rule = FoldRule::by_content(5).unwrap();
     let by = |engine| {
         let params = SketchParams::default().threads(2).engine(engine);
@@ -341,7 +341,7 @@ fn folds_have_the_same_bytes() {
 /// Returns a k-means model with the given centres.
 fn model_of(centres: Vec<Vec<f64>>, scale: &[f64]) -> Model {
     let table = Table::unnamed(1, vec![0.0, 1.0, 2.0]).unwrap();
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(2)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(2)).unwrap().plan);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1)).unwrap();
     model.columns = (0..scale.len()).map(|j| format!("c{j}")).collect();
@@ -531,7 +531,7 @@ fn a_lost_gpu_changes_no_label() {
 #[test]
 fn what_stays_on_the_processors() {
     let table = Table::unnamed(2, (0..900).map(|i| f64::from(i).sin()).collect()).unwrap();
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().plan);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     let mixture = fit(&sketch, &FitParams::new(Task::Gmm, 2)).unwrap();
     let asked = |model, device, rows| Predictor::new(model).on_device(device, rows, 1).unwrap().1;
@@ -565,7 +565,7 @@ fn plans_are_the_same() {
             table = table.with_weights((0..6000).map(|_| s.below(9) as f64).collect()).unwrap();
             params = params.weights("w", 1.0);
         }
-        let by = |device| plan_for(&table, params.clone().threads(2).device(device)).unwrap().0;
+        let by = |device| plan_for(&table, params.clone().threads(2).device(device)).unwrap().plan;
         assert!(by(DeviceChoice::Cuda(None)).to_bytes() == by(DeviceChoice::Cpu).to_bytes());
     }
 }
@@ -602,7 +602,7 @@ fn numbers_of_any_size_have_the_same_moments() {
         let table = Table::unnamed(d, (0..300 * d).map(|_| s.normal()).collect()).unwrap();
         let collect = Collect { kernel: false, cells: false, moments: true };
         let params = PlanParams::default().landmarks(1).witnesses(0).collect(collect);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let frame = &plan.frame;
         let value = |s: &mut Stream, i: usize, j: usize| {
             let units = match i % 1000 {
@@ -635,7 +635,7 @@ fn numbers_of_any_size_have_the_same_cells() {
         let table = Table::unnamed(d, (0..300 * d).map(|_| s.normal()).collect()).unwrap();
         let collect = Collect { kernel: d == 3, cells: true, moments: false };
         let params = PlanParams::default().landmarks(m).witnesses(0).collect(collect);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let frame = &plan.frame;
         let value = |s: &mut Stream, i: usize, j: usize| {
             let units = match i % 600 {
@@ -662,7 +662,7 @@ fn windows_of_rows_have_the_same_bytes() {
     let table = Table::unnamed(d, values.clone()).unwrap();
     let collect = Collect { kernel: false, cells: true, moments: false };
     let params = PlanParams::default().landmarks(3).witnesses(0).collect(collect);
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     let expected = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap().to_bytes();
     let device = Device::open(0).unwrap();
     let mut sums = Accumulator::new(plan, EngineKind::Cuda(Some(0)));
@@ -688,7 +688,7 @@ fn rows_may_lie_at_any_distance() {
     let mut other = values.repeat(500);
     other[0] = 4.0;
     let plan = plan_for(&Table::unnamed(3, other).unwrap(), PlanParams::default().landmarks(2));
-    let plan = Arc::new(plan.unwrap().0);
+    let plan = Arc::new(plan.unwrap().plan);
     let device = Device::open(0).unwrap();
     let copies = |times| {
         let bytes = bytes_of(&values.repeat(times), Element::F64);
@@ -717,7 +717,7 @@ fn many_cells_have_the_same_bytes() {
     let table = Table::unnamed(1, values).unwrap();
     let collect = Collect { kernel: false, cells: true, moments: true };
     let params = PlanParams::default().landmarks(8300).sampling(Sampling::Uniform);
-    let plan = Arc::new(plan_for(&table, params.collect(collect)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params.collect(collect)).unwrap().plan);
     let by = |engine| {
         let params = SketchParams::default().engine(engine);
         Sketch::of(&plan, &table, params, &()).unwrap().to_bytes()

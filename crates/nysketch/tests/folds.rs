@@ -83,7 +83,7 @@ proptest! {
     fn folds_add_up_whatever_the_split(case in case()) {
         let all: Vec<usize> = (0..case.rows).collect();
         let whole_table = table(&case, &all);
-        let plan = Arc::new(plan_for(&whole_table, params(&case)).unwrap().0);
+        let plan = Arc::new(plan_for(&whole_table, params(&case)).unwrap().plan);
         let rule = match case.by_key {
             true => FoldRule::by_key(case.folds, "user").unwrap(),
             false => FoldRule::by_content(case.folds).unwrap(),
@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn what_belongs_together_falls_together(case in case()) {
         let all: Vec<usize> = (0..case.rows).collect();
-        let plan = Arc::new(plan_for(&table(&case, &all), params(&case)).unwrap().0);
+        let plan = Arc::new(plan_for(&table(&case, &all), params(&case)).unwrap().plan);
         let rule = match case.by_key {
             true => FoldRule::by_key(case.folds, "user").unwrap(),
             false => FoldRule::by_content(case.folds).unwrap(),
@@ -164,7 +164,7 @@ fn numbers(n: usize) -> Table {
 fn sketches_of_different_folds_do_not_mix_and_empty_ones_do() {
     let users = |n: usize| (0..n).map(|i| Some((i % 50).to_string()));
     let table = numbers(300).with_keys(users(300)).unwrap();
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().plan);
     let rules = [
         FoldRule::by_content(4).unwrap(),
         FoldRule::by_content(5).unwrap(),
@@ -202,7 +202,7 @@ fn sketches_of_different_folds_do_not_mix_and_empty_ones_do() {
 #[test]
 fn rules_that_a_plan_does_not_go_with_are_refused() {
     let table = numbers(100).with_keys((0..100).map(|i| Some(i.to_string()))).unwrap();
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().plan);
     for count in [0, 1, 65, 1000] {
         let error = FoldRule::by_content(count).unwrap_err().to_string();
         assert!(error.contains("between 2 and 64"), "{error}");
@@ -225,7 +225,7 @@ fn rules_that_a_plan_does_not_go_with_are_refused() {
 fn the_error_is_that_of_the_first_bad_row_also_with_folds() {
     let mut values: Vec<f64> = (0..2000).map(f64::from).collect();
     let good = Table::unnamed(1, values.clone()).unwrap();
-    let plan = Arc::new(plan_for(&good, PlanParams::default().landmarks(5)).unwrap().0);
+    let plan = Arc::new(plan_for(&good, PlanParams::default().landmarks(5)).unwrap().plan);
     values.iter_mut().skip(777).for_each(|x| *x = f64::INFINITY);
     let bad = Table::unnamed(1, values).unwrap().with_part_rows(500);
     let rule = FoldRule::by_content(7).unwrap();
@@ -242,7 +242,7 @@ fn the_error_is_that_of_the_first_bad_row_also_with_folds() {
 fn two_clusters() -> Sketch {
     let rows = Mixture::new(2, 2, 6.0, 3).unwrap().rows(0, 1200).values;
     let table = Table::unnamed(2, rows).unwrap();
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().plan);
     folded(&plan, &FoldRule::by_content(8).unwrap(), &table, 1)
 }
 

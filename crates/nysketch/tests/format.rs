@@ -270,7 +270,7 @@ fn golden_files() {
             std::fs::create_dir_all(plan_path.parent().unwrap()).unwrap();
             let planned = planned_rows(name);
             let planned = planned.as_deref().unwrap_or(rows.as_ref());
-            let plan = Arc::new(plan_for(planned, params).unwrap().0);
+            let plan = Arc::new(plan_for(planned, params).unwrap().plan);
             std::fs::write(&plan_path, plan.to_bytes()).unwrap();
             std::fs::write(&sketch_path, of(&plan, EngineKind::Scalar)).unwrap();
         }
@@ -882,7 +882,7 @@ proptest! {
         let mut s = Stream(seed);
         let table = Table::unnamed(d, (0..n * d).map(|_| s.normal() * 10.0).collect()).unwrap();
         let params = if fourier { PlanParams::default().fourier(3) } else { nystrom(None, Sampling::Uniform) };
-        let plan = Arc::new(plan_for(&table, params.seed(seed)).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params.seed(seed)).unwrap().plan);
         let whole = sketch(&plan, &table);
         prop_assert_eq!(&Sketch::from_bytes(&whole.to_bytes()).unwrap(), &whole);
         prop_assert_eq!(&Plan::from_bytes(&plan.to_bytes()).unwrap(), plan.as_ref());
@@ -893,7 +893,7 @@ proptest! {
 fn private_sketch() -> Sketch {
     let private = PrivateParams::new([("a".into(), 0.0, 9.0), ("b".into(), -1.0, 1.0)]);
     let params = PlanParams::default().landmarks(5).private(private.clone());
-    let plan = plan_for(&private.anywhere(50, 0).unwrap(), params).unwrap().0;
+    let plan = plan_for(&private.anywhere(50, 0).unwrap(), params).unwrap().plan;
     let rows = (0..40).map(|i| f64::from(i % 9) / 3.0).collect();
     let table = Table::new(plan.columns.clone(), rows).unwrap();
     Sketch::of(&plan.into(), &table, SketchParams::default(), &()).unwrap()

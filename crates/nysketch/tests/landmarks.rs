@@ -26,7 +26,7 @@ fn plan(
     landmarks: Option<usize>,
     sampling: Sampling,
     change: impl Fn(&mut PlanParams),
-) -> (Plan, PlanReport) {
+) -> Planned {
     let mut params = nystrom(landmarks, sampling);
     change(&mut params);
     plan_for(table, params).unwrap()
@@ -54,7 +54,7 @@ fn exactly_m_different_landmarks_that_are_rows() {
     let table = gaussian(500, 3, 1);
     for rule in RULES {
         for m in [1, 2, 57, 500] {
-            let (plan, _) = plan(&table, Some(m), rule, |_| {});
+            let plan = plan(&table, Some(m), rule, |_| {}).plan;
             let landmarks = plan.landmarks().unwrap();
             assert_eq!((landmarks.len(), different(landmarks)), (m, m), "{rule:?} {m}");
             for z in landmarks.rows() {
@@ -77,10 +77,10 @@ fn duplicated_rows_and_constant_columns_break_nothing() {
     let values = (0..600).flat_map(|i| base[i % 30]).collect();
     let table = Table::unnamed(3, values).unwrap();
     for rule in RULES {
-        let (plan1, _) = plan(&table, Some(20), rule, |_| {});
+        let plan1 = plan(&table, Some(20), rule, |_| {}).plan;
         assert_eq!(different(plan1.landmarks().unwrap()), 20, "{rule:?}");
         for wanted in [Some(100), None] {
-            let (all, report) = plan(&table, wanted, rule, |_| {});
+            let Planned { plan: all, report } = plan(&table, wanted, rule, |_| {});
             assert_eq!(all.landmarks().unwrap().len(), 30, "{rule:?}");
             assert!(
                 report.notes.iter().any(|n| n.contains("30 different points")),
@@ -93,7 +93,7 @@ fn duplicated_rows_and_constant_columns_break_nothing() {
     for values in [vec![2.5; 40], vec![2.5]] {
         let table = Table::unnamed(1, values).unwrap();
         for rule in RULES {
-            let (plan, _) = plan(&table, None, rule, |_| {});
+            let plan = plan(&table, None, rule, |_| {}).plan;
             assert_eq!(plan.landmarks().unwrap().len(), 1, "{rule:?}");
         }
     }
@@ -118,7 +118,7 @@ fn plans_do_not_depend_on_the_number_of_threads() {
                 p.threads = threads;
                 p.sample_rows = SampleRows::Count(500);
             })
-            .0
+            .plan
             .to_bytes()
         };
         let one = bytes(1);
@@ -226,8 +226,8 @@ fn scores_for_a_number_of_landmarks_are_near_the_exact_ones() {
 #[test]
 fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     let table = gaussian(2000, 3, 8);
-    let (_, report) =
-        plan(&table, Some(80), Sampling::Leverage, |p| p.bandwidths = Some(vec![0.5]));
+    let report =
+        plan(&table, Some(80), Sampling::Leverage, |p| p.bandwidths = Some(vec![0.5])).report;
     let leverage = report.leverage.unwrap();
     // At this λ BLESS keeps three rows for each of N(λ) dimensions.
     assert!((20.0..40.0).contains(&leverage.effective_dimension), "{leverage:?}");
@@ -236,7 +236,7 @@ fn leverage_chooses_lambda_for_the_number_of_landmarks_and_reports_it() {
     let sizes: HashSet<usize> = (0..4)
         .map(|seed| {
             let params = PlanParams::default().seed(seed).bandwidths([0.5]).leverage_lambda(1e-2);
-            plan_for(&table, params).unwrap().0.landmarks().unwrap().len()
+            plan_for(&table, params).unwrap().plan.landmarks().unwrap().len()
         })
         .collect();
     assert!(sizes.len() > 1, "{sizes:?}");
@@ -253,10 +253,11 @@ fn dsquared_rounds_reach_rare_clusters() {
     }
     let table = Table::unnamed(2, values).unwrap();
     for seed in 0..5 {
-        let (plan, _) = plan(&table, Some(20), Sampling::Dsquared, |p| {
+        let plan = plan(&table, Some(20), Sampling::Dsquared, |p| {
             p.sample_rows = SampleRows::Count(1000);
             p.seed = seed;
-        });
+        })
+        .plan;
         let far =
             plan.landmarks().unwrap().rows().filter(|z| z.iter().any(|x| x.abs() > 100.0)).count();
         assert_eq!(far, 3, "seed {seed}");

@@ -27,16 +27,16 @@ fn count(plan: &Plan) -> usize {
 #[test]
 fn the_number_of_landmarks_follows_the_clusters() {
     let table = normal(3000, 2, 1);
-    let (plan, report) = plan_for(&table, PlanParams::default().clusters(60)).unwrap();
+    let Planned { plan, report } = plan_for(&table, PlanParams::default().clusters(60)).unwrap();
     assert_eq!(count(&plan), default_landmarks(Some(60)));
     assert!(report.notes.iter().all(|n| !n.contains("clusters")), "{:?}", report.notes);
-    let (plan, report) = plan_for(&table, PlanParams::default().clusters(900)).unwrap();
+    let Planned { plan, report } = plan_for(&table, PlanParams::default().clusters(900)).unwrap();
     assert_eq!(count(&plan), 3000, "every row");
     let note = report.notes.iter().find(|n| n.contains("`clusters=900` asks for")).unwrap();
     assert!(note.contains("there are 3000, since there are only 3000 rows"), "{note}");
     // The number that the columns suggest, but at least that of the rule.
     let auto = PlanParams::default().auto_landmarks().clusters(250);
-    assert_eq!(count(&plan_for(&table, auto).unwrap().0), default_landmarks(Some(250)));
+    assert_eq!(count(&plan_for(&table, auto).unwrap().plan), default_landmarks(Some(250)));
 }
 
 /// More landmarks than kernel matrices allow: only cells are collected, which support learning,
@@ -45,13 +45,13 @@ fn the_number_of_landmarks_follows_the_clusters() {
 fn what_is_collected_depends_on_size() {
     let table = normal(4300, 1, 2);
     let many = PlanParams::default().landmarks(4100);
-    let (plan, report) = plan_for(&table, many.clone()).unwrap();
+    let Planned { plan, report } = plan_for(&table, many.clone()).unwrap();
     assert_eq!(plan.collect.names(), ["cells", "moments"]);
     let note = report.notes.iter().find(|n| n.contains("kernel sums are left out")).unwrap();
     assert!(note.contains("`collect=cells,kernel,moments`"), "{note}");
     let all = Collect::from_names(["cells", "kernel"]).unwrap();
-    assert!(plan_for(&table, many.clone().collect(all)).unwrap().0.collect.kernel);
-    let laplace = plan_for(&table, many.kernel(Kernel::Laplace)).unwrap().0;
+    assert!(plan_for(&table, many.clone().collect(all)).unwrap().plan.collect.kernel);
+    let laplace = plan_for(&table, many.kernel(Kernel::Laplace)).unwrap().plan;
     assert_eq!(laplace.collect.names(), ["kernel", "moments"]);
 
     let plan = Arc::new(plan);
@@ -63,7 +63,7 @@ fn what_is_collected_depends_on_size() {
     let drift = comparison.of(&a, &b, &DriftParams::default().draws(20_000)).unwrap();
     assert!(drift.no_test.unwrap().contains("`max_work=") && drift.columns.len() == 1);
 
-    let wide = plan_for(&normal(30, 70, 4), PlanParams::default()).unwrap().1;
+    let wide = plan_for(&normal(30, 70, 4), PlanParams::default()).unwrap().report;
     let note = wide.notes.iter().find(|n| n.contains("Σxxᵀ")).unwrap();
     assert!(note.contains("2485 sums (0.0 MB)"), "{note}");
     assert!(note.contains("`collect=cells,kernel,moments`"), "{note}");
@@ -72,7 +72,7 @@ fn what_is_collected_depends_on_size() {
 #[test]
 fn fit_says_where_cells_are_few() {
     let table = normal(2000, 2, 5);
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(60)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(60)).unwrap().plan);
     let few = sketch(&plan, &table);
     let model = |k: usize| fit(&few, &FitParams::new(Task::Kmeans, k)).unwrap();
     let enough = default_landmarks(Some(50));
@@ -86,7 +86,7 @@ fn fit_says_where_cells_are_few() {
     assert_eq!(read.report.warnings, doubts);
     // Every row is a landmark: there can be no more.
     let small = normal(100, 2, 6);
-    let plan = Arc::new(plan_for(&small, PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&small, PlanParams::default()).unwrap().plan);
     let model = fit(&sketch(&plan, &small), &FitParams::new(Task::Kmeans, 50)).unwrap();
     assert!(model.report.doubts(50).is_empty());
 }
@@ -130,7 +130,7 @@ fn batches_do_not_depend_on_threads() {
         let plan = |threads: usize, part: usize| {
             let table = Table::unnamed(d, values.clone()).unwrap().with_part_rows(part);
             let params = PlanParams::default().landmarks(2600).witnesses(100).threads(threads);
-            plan_for(&table, params).unwrap().0
+            plan_for(&table, params).unwrap().plan
         };
         let one = plan(1, 5000);
         let unique: std::collections::HashSet<Vec<u32>> = one

@@ -73,7 +73,7 @@ fn agreement(labels: &[u32], made_by: &[usize]) -> f64 {
 fn clusters_that_only_categories_tell_apart_are_found() {
     let rows = rows(6000, 3);
     let table = table(&rows);
-    let (plan, report) = plan_for(&table, PlanParams::default()).unwrap();
+    let Planned { plan, report } = plan_for(&table, PlanParams::default()).unwrap();
     assert!(report.notes.iter().any(|n| n.contains("standard deviations")), "{:?}", report.notes);
     assert_eq!(plan.categories().len(), 2);
     assert_eq!(plan.categories()[0].levels.len(), LEVELS);
@@ -111,7 +111,7 @@ fn clusters_that_only_categories_tell_apart_are_found() {
 fn a_mixture_is_as_likely_as_the_one_that_made_the_rows() {
     let rows = rows(8000, 5);
     let table = table(&rows);
-    let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().plan);
     let model = fit(&sketch(&plan, &table), &FitParams::new(Task::Gmm, K)).unwrap();
     let (values, codes) = seen(&model, &table);
     let said = Predictor::new(&model)
@@ -146,7 +146,7 @@ fn a_mixture_is_as_likely_as_the_one_that_made_the_rows() {
 #[test]
 fn levels_that_the_plan_does_not_know_are_others() {
     let rows = rows(2000, 7);
-    let plan = Arc::new(plan_for(&table(&rows), PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&table(&rows), PlanParams::default()).unwrap().plan);
     let texts: Vec<Option<&str>> = vec![Some("a0"), Some("unheard of"), None, Some("a1")];
     let new =
         Table::new(vec!["y".into(), "x".into()], vec![100.0, 0.0, 90.0, 8.0, 80.0, 1.0, 70.0, 9.0])
@@ -176,7 +176,7 @@ fn rows_with_holes_count_by_what_they_have() {
     let names: Vec<String> = (0..d).map(|j| format!("c{j}")).collect();
     let table = |values: &[f64]| Table::new(names.clone(), values.to_vec()).unwrap();
     let risk = |values: &[f64]| {
-        let plan = Arc::new(plan_for(&table(values), PlanParams::default()).unwrap().0);
+        let plan = Arc::new(plan_for(&table(values), PlanParams::default()).unwrap().plan);
         let sketch = sketch(&plan, &table(values));
         let model = fit(&sketch, &FitParams::new(Task::Kmeans, 5)).unwrap();
         let mut risks = Risks::default();
@@ -219,7 +219,7 @@ fn missing_values_are_allowed_or_not() {
     let clean = Table::unnamed(2, (0..200).map(|i| f64::from(i * 7 % 31)).collect()).unwrap();
     let holed = Table::unnamed(2, vec![1.0, f64::NAN, f64::NAN, f64::NAN, 3.0, 4.0]).unwrap();
     let plan =
-        |missing| Arc::new(plan_for(&clean, PlanParams::default().missing(missing)).unwrap().0);
+        |missing| Arc::new(plan_for(&clean, PlanParams::default().missing(missing)).unwrap().plan);
     let of = |plan: &Arc<Plan>| Sketch::of(plan, &holed, SketchParams::default(), &());
     let error = of(&plan(Missing::Auto)).unwrap_err().to_string();
     assert!(error.contains("row 1, column 'c1'"), "{error}");
@@ -234,7 +234,7 @@ fn logs_weights_and_scales_are_undone_where_values_are_read() {
     let values: Vec<f64> = (0..3000).flat_map(|_| [s.normal().exp() * 1e4, s.normal()]).collect();
     let table = Table::new(vec!["amount".into(), "x".into()], values.clone()).unwrap();
     let params = PlanParams::default().log(["amount"]).scale(Scale::Robust).column_weight("x", 4.0);
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     assert_eq!(plan.recipe.numbers[0].step, Step::Log);
     // The quartiles of a Gaussian are 1.35 deviations apart; a weight of 4 halves the scale.
     assert!((plan.frame.scale[0] - 1.0).abs() < 0.1 && (plan.frame.scale[1] - 0.5).abs() < 0.05);

@@ -27,7 +27,7 @@ fn rows(n: usize, seed: u64) -> Vec<f64> {
 
 fn sketch_of(values: &[f64], params: PlanParams) -> Sketch {
     let table = Table::unnamed(D, values.to_vec()).unwrap();
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
 }
 

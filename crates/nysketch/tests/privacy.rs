@@ -19,7 +19,7 @@ fn plan(d: usize, m: usize, collect: &[&str]) -> Arc<Plan> {
     let collect = Collect::from_names(collect.iter().copied()).unwrap();
     let anywhere = private.anywhere(500, 1).unwrap();
     let params = PlanParams::default().landmarks(m).collect(collect).private(private);
-    Arc::new(plan_for(&anywhere, params).unwrap().0)
+    Arc::new(plan_for(&anywhere, params).unwrap().plan)
 }
 
 fn rows(d: usize, n: usize, seed: u64) -> Vec<f64> {
@@ -44,7 +44,7 @@ proptest! {
                 let private = bounds(d, 6.0);
                 let anywhere = private.anywhere(500, 1).unwrap();
                 let params = PlanParams::default().fourier(m).private(private);
-                Arc::new(plan_for(&anywhere, params).unwrap().0)
+                Arc::new(plan_for(&anywhere, params).unwrap().plan)
             }
         };
         let mut before = rows(d, 20, seed);
@@ -137,7 +137,7 @@ fn what_cannot_be_private_is_refused_by_name() {
     );
     assert!(with(vec![("c0".into(), 0.0, 1.0)]).contains("c1"));
     // A plan made from rows has no bounds.
-    let plan = Arc::new(plan_for(&anywhere, PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&anywhere, PlanParams::default()).unwrap().plan);
     let sketch = Sketch::of(&plan, &anywhere, SketchParams::default(), &()).unwrap();
     let error = Release::of(&sketch, Budget::new(1.0, 1e-6).unwrap(), &[]).unwrap_err();
     assert!(matches!(error, Error::NotPrivate));
@@ -170,7 +170,7 @@ fn two_rounds_share_a_budget() {
     let private = after(bounds(2, 6.0), &release).unwrap();
     let like = release.like_its_rows(5000, 0).unwrap();
     let params = PlanParams::default().landmarks(100).private(private);
-    let second = Arc::new(plan_for(&like, params).unwrap().0);
+    let second = Arc::new(plan_for(&like, params).unwrap().plan);
     let again = sketch(&second, rows(2, 50_000, 7));
     let budget = Budget::new(1.0, 1e-6).unwrap();
     let both = Release::of(&again, budget, &[]).unwrap();
@@ -198,7 +198,7 @@ fn people_plan(most: u64, collect: &[&str]) -> Arc<Plan> {
     let anywhere = private.anywhere(500, 1).unwrap();
     let collect = Collect::from_names(collect.iter().copied()).unwrap();
     let params = PlanParams::default().landmarks(20).collect(collect).private(private);
-    Arc::new(plan_for(&anywhere, params).unwrap().0)
+    Arc::new(plan_for(&anywhere, params).unwrap().plan)
 }
 
 fn keyed(values: &[f64], keys: &[String]) -> Table {
@@ -320,7 +320,9 @@ fn a_second_round_looks_where_the_first_saw_rows() {
     let corner = |n: usize| rows(2, n, 3).iter().map(|x| x + 50.0).collect::<Vec<f64>>();
     let bounds = || PrivateParams::new(names(2).into_iter().map(|name| (name, 0.0, 5000.0)));
     let plan_of = |(private, table): (PrivateParams, Table)| {
-        Arc::new(plan_for(&table, PlanParams::default().landmarks(200).private(private)).unwrap().0)
+        Arc::new(
+            plan_for(&table, PlanParams::default().landmarks(200).private(private)).unwrap().plan,
+        )
     };
     let first = plan_of(made_up(bounds(), None, 0).unwrap());
     let half = Budget::new(0.5, 1e-6).unwrap();
@@ -438,7 +440,7 @@ fn expected_noise_is_in_the_units_of_columns() {
     let private = PrivateParams::new(bounds);
     let anywhere = private.anywhere(2000, 0).unwrap();
     let params = PlanParams::default().landmarks(50).scale(Scale::Standard).private(private);
-    let plan = Arc::new(plan_for(&anywhere, params).unwrap().0);
+    let plan = Arc::new(plan_for(&anywhere, params).unwrap().plan);
     let budget = Budget::new(1.0, 1e-6).unwrap();
     let noise = ExpectedNoise::of(&plan, budget).unwrap();
     let table = Table::new(vec!["age".into(), "height".into()], vec![30.0, 180.0]).unwrap();

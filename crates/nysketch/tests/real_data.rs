@@ -35,7 +35,7 @@ fn mnist_spectral() {
     let table = Table::unnamed(d, values.clone()).unwrap();
     assert_eq!(table.len(), 70_000);
     let params = PlanParams::default().bandwidths([0.3, 0.075]);
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     assert_eq!(plan.landmarks().unwrap().len(), 400);
     let whole = sketch(&plan, &table);
     let (left, right) = values.split_at(31_000 * d);

@@ -40,7 +40,7 @@ fn plans_and_sketches() {
 fn models() {
     let rows = Mixture::new(2, 3, 3.0, 1).unwrap().rows(0, 500).values;
     let table = Table::unnamed(2, rows).unwrap();
-    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().plan);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     let model = |task| fit(&sketch, &FitParams::new(task, 2)).unwrap().to_json().into_bytes();
     let mut seeds = Vec::from([Task::Kmeans, Task::Gmm, Task::Pca].map(model));

@@ -57,7 +57,7 @@ fn spherical(rows: &[f64], seed: u64) -> f64 {
 fn sketch_of(rows: &[f64], change: impl FnOnce(PlanParams) -> PlanParams) -> Sketch {
     let table = Table::unnamed(D, rows.to_vec()).unwrap();
     let params = change(PlanParams::default().landmarks(120).unit(["*"]));
-    let plan = Arc::new(plan_for(&table, params).unwrap().0);
+    let plan = Arc::new(plan_for(&table, params).unwrap().plan);
     sketch(&plan, &table)
 }
 

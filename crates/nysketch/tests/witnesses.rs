@@ -12,7 +12,7 @@ fn numbers(n: usize) -> Table {
 }
 
 fn plan(table: &Table, params: PlanParams) -> Arc<Plan> {
-    Arc::new(plan_for(table, params).unwrap().0)
+    Arc::new(plan_for(table, params).unwrap().plan)
 }
 
 fn count(plan: &Plan) -> usize {
@@ -50,7 +50,7 @@ fn they_are_rows_of_the_table_in_its_order() {
     assert!((mean - 1500.0).abs() < 305.0, "{mean}");
     for threads in [2, 5] {
         let table = table.clone().with_part_rows(71);
-        let again = plan_for(&table, params.clone().witnesses(200).threads(threads)).unwrap().0;
+        let again = plan_for(&table, params.clone().witnesses(200).threads(threads)).unwrap().plan;
         assert_eq!(again.to_bytes(), plan.to_bytes());
     }
 }

@@ -201,7 +201,7 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     let sample_rows = SampleRows::Count(SAMPLE_ROWS.min(data.len()));
     let mut params = params.sample_rows(sample_rows).collect(collect).seed(seed);
     params.bandwidths = job.sigma2.map(|s| vec![s]);
-    let plan = Arc::new(plan_for(&data.table, params)?.0);
+    let plan = Arc::new(plan_for(&data.table, params)?.plan);
     let sketch = Sketch::of(&plan, &data.table, SketchParams::default(), &())?;
     let context = Context::new(&sketch);
     let mut params = FitParams::new(study.task, study.k).decoder(decoder).seed(seed);

@@ -59,10 +59,10 @@ pub fn run(args: &Demo, common: &Common) -> Result<()> {
     let params = PlanParams::default().seed(args.seed).threads(common.threads());
 
     let start = Instant::now();
-    let (plan, _) =
-        make_plan(&table, &params.check()?, &Bar::making("planning", 2 * args.rows, common.quiet))?;
+    let bar = Bar::making("planning", 2 * args.rows, common.quiet);
+    let plan = Arc::new(make_plan(&table, &params.check()?, &bar)?.plan);
     let planning = start.elapsed().as_secs_f64();
-    let plan = Arc::new(plan);
+    drop(bar);
     let start = Instant::now();
     let whole = sketch(&plan, &table, common)?;
     let sketching = start.elapsed().as_secs_f64();

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use nysketch::columns::ColumnSummary;
 use nysketch::inspect::{PlanSummary, RawRows};
 use nysketch::{
-    Collect, DeviceChoice, Invalid, Missing, Plan, PlanParams, PlanReport, SampleRows, make_plan,
+    Collect, DeviceChoice, Invalid, Missing, PlanParams, Planned, SampleRows, make_plan,
 };
 use nysketch_report::words::columns;
 use nysketch_report::words::describe::{measured_at, raw_rows};
@@ -36,15 +36,16 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         by: None,
         output: args.output.as_deref(),
     };
-    let (plan, report, source) = plan_input(request, common)?;
-    let lost = lost(&report, &plan);
+    let (planned, source) = plan_input(request, common)?;
+    let lost = lost(&planned);
+    let Planned { plan, report } = &planned;
     lost.tell(common, "");
     let bytes = plan.to_bytes();
     if let Some(output) = &args.output {
         write_bytes(output, &bytes)?;
     }
     let roles = with_types(&report.columns, &source);
-    let summary = PlanSummary::new(&plan);
+    let summary = PlanSummary::new(plan);
     let mut json = serde_json::to_value(&summary)?;
     json["file"] = args.output.as_deref().map_or(json!(null), name);
     json["rows"] = json!(report.rows);
@@ -52,7 +53,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     json["skipped_by_column"] = lost.json();
     json["roles"] = serde_json::to_value(&roles)?;
     json["sample_rows"] = json!(report.sample_rows);
-    json["raw_rows"] = json!(RawRows::of_plan(&plan).total());
+    json["raw_rows"] = json!(RawRows::of_plan(plan).total());
     json["bytes"] = json!(bytes.len());
     json["notes"] = report.warnings.iter().chain(&report.notes).map(|n| in_options(n)).collect();
     if let Some(l) = report.leverage {
@@ -69,9 +70,9 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         text.push_str(&format!(
             "{}: {} for {} × {}, {}\n{}fingerprint {}\ncontains {}",
             output.display(),
-            measured_at(&plan),
+            measured_at(plan),
             count(report.rows, "row"),
-            columns::measured(&plan),
+            columns::measured(plan),
             size(bytes.len()),
             format_args!(
                 "bandwidths σ² {}; collects {}\n",
@@ -79,14 +80,15 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
                 plan.collect.names().join(", ")
             ),
             summary.fingerprint,
-            raw_rows(RawRows::of_plan(&plan)),
+            raw_rows(RawRows::of_plan(plan)),
         ));
     }
     result(common, &json, &text)
 }
 
 /// Returns the rows that planning skipped.
-fn lost<'a>(report: &'a PlanReport, plan: &Plan) -> Lost<'a> {
+fn lost(planned: &Planned) -> Lost<'_> {
+    let Planned { plan, report } = planned;
     Lost::of_plan(&report.losses, plan, report.rows + report.losses.skipped())
 }
 
@@ -114,10 +116,7 @@ pub struct PlanRequest<'a> {
 }
 
 /// Opens the input, makes its plan, and reports the result.
-pub fn plan_input(
-    request: PlanRequest<'_>,
-    common: &Common,
-) -> Result<(Plan, PlanReport, Dataset)> {
+pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Planned, Dataset)> {
     let PlanRequest { input, columns, options, device, by, output } = request;
     if input.input.iter().any(|p| p == Path::new("-")) {
         return Err(Usage("making a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
@@ -144,8 +143,9 @@ pub fn plan_input(
     let bar = Bar::reading("planning", &source, common.quiet);
     let made = make_plan(&source, &params.check()?, &bar);
     drop(bar);
-    let (plan, report) = made?;
-    lost(&report, &plan).check(input)?;
+    let planned = made?;
+    lost(&planned).check(input)?;
+    let report = &planned.report;
     for remark in report.warnings.iter().chain(&report.notes) {
         note(common, remark);
     }
@@ -167,7 +167,7 @@ pub fn plan_input(
             thousands(report.rows)
         ),
     );
-    Ok((plan, report, source))
+    Ok((planned, source))
 }
 
 /// Replaces the patterns in the options by the exact names of the matching columns.

@@ -12,7 +12,7 @@ use crate::writing::{check_output, write_bytes};
 use anyhow::{Context, Result};
 use nysketch::inspect::PlanSummary;
 use nysketch::privacy::Rho;
-use nysketch::{Invalid, People, Plan, PlanReport, PrivateParams, make_plan};
+use nysketch::{Invalid, People, Plan, Planned, PrivateParams, make_plan};
 use nysketch_report::words::describe::{measured_at, protected};
 use nysketch_tables::{Columns, Extras};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     };
     let inputs = private.public.iter().chain(&private.release).chain(&private.bounds_from);
     check_output(common, output, Kind::Plan, inputs.map(|p| p.as_path()))?;
-    let (plan, report) = make(args, common)?;
+    let Planned { plan, report } = make(args, common)?;
     for remark in report.warnings.iter().chain(&report.notes) {
         note(common, remark);
     }
@@ -79,7 +79,7 @@ pub fn described(plan: &Plan) -> serde_json::Value {
     })
 }
 
-fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
+fn make(args: &PlanArgs, common: &Common) -> Result<Planned> {
     let said = &args.private;
     let given = match &said.bounds_from {
         None => said.bounds.clone(),
@@ -106,8 +106,8 @@ fn make(args: &PlanArgs, common: &Common) -> Result<(Plan, PlanReport)> {
         let bar = Bar::reading("planning", &source, common.quiet);
         let made = make_plan(&source, &params.private(private).check()?, &bar)?;
         drop(bar);
-        Lost::of_plan(&made.1.losses, &made.0, made.1.rows + made.1.losses.skipped())
-            .tell(common, "");
+        let Planned { plan, report } = &made;
+        Lost::of_plan(&report.losses, plan, report.rows + report.losses.skipped()).tell(common, "");
         return Ok(made);
     }
     let release = said.release.as_deref().map(read_release).transpose()?;

@@ -64,8 +64,8 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
                 by,
                 output: Some(&args.output),
             };
-            let (plan, _, input) = plan_input(request, common)?;
-            (Arc::new(plan), Some(input))
+            let (planned, input) = plan_input(request, common)?;
+            (Arc::new(planned.plan), Some(input))
         }
     };
     if let (Some(checkpoint), Some(input)) = (&args.checkpoint, &input) {

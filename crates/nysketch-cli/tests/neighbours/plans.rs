@@ -81,7 +81,7 @@ fn made(rng: &mut Rng) -> Option<Plan> {
         private.radius = Some(10f64.powf(4.0 * rng.share() - 3.0));
     }
     let anywhere = private.anywhere(60, rng.next()).ok()?;
-    Some(plan_for(&anywhere, params.private(private)).ok()?.0)
+    Some(plan_for(&anywhere, params.private(private)).ok()?.plan)
 }
 
 /// Returns the plan with extreme bounds or radius, or `None` if that breaks a rule of plans.

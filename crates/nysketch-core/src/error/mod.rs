@@ -42,7 +42,7 @@ impl std::fmt::Display for Place {
 /// ```
 /// use nysketch_core::{Error, FormatError, PlanParams, Sketch, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
-/// let plan = plan_for(&Table::unnamed(1, vec![1.0, 2.0])?, PlanParams::default())?.0;
+/// let plan = plan_for(&Table::unnamed(1, vec![1.0, 2.0])?, PlanParams::default())?.plan;
 /// let mut bytes = plan.to_bytes();
 /// let error = Sketch::from_bytes(&bytes).unwrap_err();
 /// assert!(matches!(error, Error::Format(FormatError::Kind { expected: "sketch", .. })));

@@ -18,7 +18,7 @@ use crate::error::names::{Choice, Named, name_of};
 /// # fn main() -> nysketch_core::Result<()> {
 /// assert_eq!(Kernel::from_name("laplace")?, Kernel::Laplace);
 /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
-/// let (plan, _) = plan_for(&table, PlanParams::default().kernel(Kernel::Laplace))?;
+/// let plan = plan_for(&table, PlanParams::default().kernel(Kernel::Laplace))?.plan;
 /// assert!(!plan.collect.cells, "cells need squared distances");
 /// # Ok(())
 /// # }

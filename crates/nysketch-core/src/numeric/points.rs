@@ -9,7 +9,7 @@ use crate::numeric::simd::{Instructions, Work};
 /// use nysketch_core::{PlanParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?;
-/// let (plan, _) = plan_for(&table, PlanParams::default())?;
+/// let plan = plan_for(&table, PlanParams::default())?.plan;
 /// let landmarks = plan.landmarks().unwrap();
 /// assert_eq!((landmarks.len(), landmarks.dims(), landmarks.row(0).len()), (2, 2, 2));
 /// # Ok(())

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// ```
 /// use nysketch_core::{Accumulator, Block, EngineKind, Invalid, PlanParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
-/// let plan = plan_for(&Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?, PlanParams::default())?.0;
+/// let plan = plan_for(&Table::unnamed(2, vec![0.0, 1.0, 2.0, 3.0])?, PlanParams::default())?.plan;
 /// let mut sums = Accumulator::new(std::sync::Arc::new(plan), EngineKind::Cpu);
 /// let block = Block { values: vec![0.5, 0.5, 1.5, 2.5], columns: 2, ..Block::default() };
 /// sums.push(&block, Invalid::Refuse)?;

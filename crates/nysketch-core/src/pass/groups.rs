@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let countries = [Some("AT"), Some("AT"), Some("DE")];
 /// let sales = Table::new(vec!["amount".into()], vec![20.0, 25.0, 400.0])?.with_keys(countries)?;
-/// let plan = Arc::new(plan_for(&sales, PlanParams::default())?.0);
+/// let plan = Arc::new(plan_for(&sales, PlanParams::default())?.plan);
 /// let by = GroupParams::new("country");
 /// let groups = Groups::of(&plan, &sales, by, SketchParams::default(), &())?;
 /// assert_eq!(groups.sketches["AT"].rows(), 2);
@@ -259,7 +259,7 @@ mod tests {
         let n = 2000u64;
         let table = Table::unnamed(2, (0..n).flat_map(row).collect()).unwrap().with_part_rows(321);
         let params = PlanParams::default().check().unwrap();
-        let plan = Arc::new(make_plan(&table, &params, &()).unwrap().0);
+        let plan = Arc::new(make_plan(&table, &params, &()).unwrap().plan);
         let grouped = table.with_keys((0..n).map(key)).unwrap();
         let skip = SketchParams { threads: 3, invalid: Invalid::Skip, ..SketchParams::default() };
         let by = GroupParams::new("g").limit(3);

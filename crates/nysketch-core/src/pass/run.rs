@@ -98,7 +98,7 @@ impl Sketch {
 /// use std::time::Duration;
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..5000).map(f64::from).collect())?.with_part_rows(100);
-/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20))?.0);
+/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20))?.plan);
 /// let params = SketchParams::default();
 ///
 /// // Save after every part, and stop at the third.
@@ -324,7 +324,7 @@ mod tests {
         let values = (0..6000).map(|i| (f64::from(i) * 0.37).sin()).collect();
         let table = Table::unnamed(2, values).unwrap().with_part_rows(50);
         let params = PlanParams::default().check().unwrap();
-        let plan = Arc::new(make_plan(&table, &params, &()).unwrap().0);
+        let plan = Arc::new(make_plan(&table, &params, &()).unwrap().plan);
         let params = SketchParams { threads: 3, ..SketchParams::default() };
         let whole = Sketch::of(&plan, &table, params, &()).unwrap();
         let mut kept = Run::new(plan);

@@ -44,7 +44,7 @@ pub const WHOLE: f64 = 6_755_399_441_055_744.0;
 /// use nysketch_core::{PlanParams, Scale, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, vec![10.0, 20.0, 30.0])?;
-/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// let plan = plan_for(&table, PlanParams::default().scale(Scale::Standard))?.plan;
 /// let coordinates = plan.frame.coordinates(&[30.0]);
 /// let back = plan.frame.widen_coordinates(&coordinates);
 /// assert!((back[0] - 30.0).abs() < 1e-12);

@@ -40,7 +40,7 @@ use std::collections::HashSet;
 /// use nysketch_core::{Plan, PlanParams, Scale, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(2, vec![0.0, 100.0, 1.0, 300.0, 3.0, 200.0])?;
-/// let (plan, _) = plan_for(&table, PlanParams::default().scale(Scale::Standard))?;
+/// let plan = plan_for(&table, PlanParams::default().scale(Scale::Standard))?.plan;
 /// assert_eq!((plan.dims(), plan.bandwidths.len()), (2, 3));
 /// assert_eq!(plan.landmark_rows().len(), 3);
 ///
@@ -87,9 +87,9 @@ pub struct Plan {
 /// use nysketch_core::{Features, PlanParams, FrequencyLaw, Sampling, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
-/// let (plan, _) = plan_for(&table, PlanParams::default().landmarks(20))?;
+/// let plan = plan_for(&table, PlanParams::default().landmarks(20))?.plan;
 /// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
-/// let (plan, _) = plan_for(&table, PlanParams::default().fourier(30))?;
+/// let plan = plan_for(&table, PlanParams::default().fourier(30))?.plan;
 /// assert!(matches!(&plan.features, Features::Fourier(points, FrequencyLaw::Normal) if points.len() == 30));
 /// # Ok(())
 /// # }

@@ -16,11 +16,11 @@ use crate::error::names::{Choice, Named, name_of};
 /// The method that chooses landmarks.
 ///
 /// ```
-/// use nysketch_core::{PlanParams, Sampling, Table, plan_for};
+/// use nysketch_core::{PlanParams, Planned, Sampling, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..1000).map(f64::from).collect())?;
 /// let params = PlanParams::default().landmarks(30).sampling(Sampling::Leverage);
-/// let (plan, report) = plan_for(&table, params)?;
+/// let Planned { plan, report } = plan_for(&table, params)?;
 /// assert_eq!(plan.landmark_rows().len(), 30);
 /// assert!(report.leverage.unwrap().effective_dimension > 1.0);
 /// # Ok(())

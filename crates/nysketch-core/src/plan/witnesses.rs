@@ -17,7 +17,7 @@ use crate::numeric::points::Points;
 /// use std::sync::Arc;
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
-/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20).witnesses(50))?.0);
+/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20).witnesses(50))?.plan);
 /// let witnesses = plan.witnesses.as_ref().unwrap();
 /// assert_eq!(witnesses.rows().map(|rows| rows.len()), Some(50));
 ///

@@ -4,7 +4,7 @@ use super::framing::{make_frame, warn_of_lost_digits};
 use super::params::{GivenLandmarks, LandmarkCount, Measurement, PlanParams, PlanValid, Scale};
 use super::placed::Placed;
 use super::remarks;
-use super::report::{LeverageReport, PlanReport};
+use super::report::{LeverageReport, PlanReport, Planned};
 use super::roles::{Settled, TableColumns, preliminary, settle};
 use super::witnesses::draw_places;
 use crate::error::{Error, Place, Result};
@@ -166,7 +166,7 @@ impl Draft {
 
     /// Completes the plan. `distant` holds the rows requested by
     /// [`wants_distant_rows`](Self::wants_distant_rows).
-    pub fn finish(mut self, distant: Option<Reservoir>) -> Result<(Plan, PlanReport)> {
+    pub fn finish(mut self, distant: Option<Reservoir>) -> Result<Planned> {
         let (features, levels) =
             match (std::mem::replace(&mut self.chosen, Chosen::Nothing), distant) {
                 (Chosen::All(features, levels), _) => (features, levels),
@@ -203,7 +203,7 @@ impl Draft {
                 (c.numbers, c.transformation) = (measured.numbers, measured.transformation);
             }
         }
-        Ok((plan, self.report))
+        Ok(Planned { plan, report: self.report })
     }
 
     /// The sums to keep for this number of landmarks. `None` means Fourier features.

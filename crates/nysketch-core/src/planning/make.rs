@@ -3,7 +3,7 @@
 use super::distant::{Finder, distant_rows_by};
 use super::draft::Draft;
 use super::params::{PlanParams, PlanValid};
-use super::report::PlanReport;
+use super::report::Planned;
 use super::roles::{TableColumns, preliminary};
 use crate::error::Result;
 use crate::pass::gpus::Gpus;
@@ -21,7 +21,7 @@ use crate::rows::{Progress, RowSource};
 /// // Parameters are checked before the source is opened.
 /// let params = PlanParams::default().landmarks(10).check()?;
 /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
-/// let (plan, _) = make_plan(&table, &params, &())?;
+/// let plan = make_plan(&table, &params, &())?.plan;
 /// assert_eq!(plan.landmark_rows().len(), 10);
 /// # Ok(())
 /// # }
@@ -30,7 +30,7 @@ pub fn make_plan(
     source: &dyn RowSource,
     params: &PlanValid,
     progress: &dyn Progress,
-) -> Result<(Plan, PlanReport)> {
+) -> Result<Planned> {
     params.device().check()?;
     let found = survey_rows(source, params, progress)?.finish()?;
     let rows = found.rows;
@@ -50,9 +50,9 @@ pub fn make_plan(
         None => None,
     };
     progress.stage("choosing landmarks");
-    let (plan, mut report) = draft.finish(distant)?;
-    report.notes.extend(remarks);
-    Ok((plan, report))
+    let mut planned = draft.finish(distant)?;
+    planned.report.notes.extend(remarks);
+    Ok(planned)
 }
 
 /// Starts GPUs with the landmarks of a plan, if they were requested or make planning faster.
@@ -83,14 +83,15 @@ pub fn survey_rows(
 /// Checks the parameters and makes a plan for the rows of `source`, without reporting progress.
 ///
 /// ```
-/// use nysketch_core::{PlanParams, Table, plan_for};
+/// use nysketch_core::{PlanParams, Planned, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
-/// let (plan, report) = plan_for(&table, PlanParams::default().landmarks(10).seed(3))?;
+/// let params = PlanParams::default().landmarks(10).seed(3);
+/// let Planned { plan, report } = plan_for(&table, params)?;
 /// assert_eq!((plan.landmark_rows().len(), report.rows), (10, 100));
 /// # Ok(())
 /// # }
 /// ```
-pub fn plan_for(source: &dyn RowSource, params: PlanParams) -> Result<(Plan, PlanReport)> {
+pub fn plan_for(source: &dyn RowSource, params: PlanParams) -> Result<Planned> {
     make_plan(source, &params.check()?, &())
 }

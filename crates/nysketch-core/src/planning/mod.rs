@@ -37,6 +37,6 @@ pub use params::{
     SampleRows, Scale, default_witnesses,
 };
 pub use private::PrivateParams;
-pub use report::{LeverageReport, PlanReport};
+pub use report::{LeverageReport, PlanReport, Planned};
 #[doc(hidden)]
 pub use roles::TableColumns;

@@ -27,7 +27,7 @@ const WITHIN_RADIUS: f64 = 0.95;
 /// let private = PrivateParams::new([("age".into(), 0.0, 120.0), ("height".into(), 30.0, 250.0)]);
 /// // Landmarks need no rows: points all over the bounds will do.
 /// let anywhere = private.anywhere(2000, 0)?;
-/// let (plan, _) = plan_for(&anywhere, PlanParams::default().landmarks(50).private(private))?;
+/// let plan = plan_for(&anywhere, PlanParams::default().landmarks(50).private(private))?.plan;
 /// assert!(plan.private.is_some() && plan.witnesses.is_none());
 /// # Ok(())
 /// # }

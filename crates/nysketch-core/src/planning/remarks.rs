@@ -89,7 +89,7 @@ mod tests {
     fn notes(row: impl Fn(usize) -> [f64; 3]) -> String {
         let names = ["a", "b", "c"].map(String::from).to_vec();
         let table = Table::new(names, (0..400).flat_map(row).collect()).unwrap();
-        plan_for(&table, PlanParams::default().landmarks(10)).unwrap().1.notes.join("; ")
+        plan_for(&table, PlanParams::default().landmarks(10)).unwrap().report.notes.join("; ")
     }
 
     #[test]

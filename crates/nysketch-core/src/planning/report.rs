@@ -1,7 +1,27 @@
 //! The report on how a plan was made.
 
+use crate::plan::Plan;
 use crate::rows::Losses;
 use crate::sketch::columns::ColumnSummary;
+
+/// A plan and the report on how it was made.
+///
+/// ```
+/// use nysketch_core::{PlanParams, Planned, Table, plan_for};
+/// # fn main() -> nysketch_core::Result<()> {
+/// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
+/// let Planned { plan, report } = plan_for(&table, PlanParams::default().landmarks(10))?;
+/// assert_eq!((plan.landmark_rows().len(), report.rows), (10, 100));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// The report on how the plan was made.
+    pub report: PlanReport,
+}
 
 /// The report on how a plan was made, for display.
 ///
@@ -9,7 +29,7 @@ use crate::sketch::columns::ColumnSummary;
 /// use nysketch_core::{PlanParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i % 20) * [1.0, 1e6][i as usize % 2]).collect())?;
-/// let (_, report) = plan_for(&table, PlanParams::default().landmarks(10))?;
+/// let report = plan_for(&table, PlanParams::default().landmarks(10))?.report;
 /// assert_eq!((report.rows, report.losses.skipped()), (200, 0));
 /// for note in report.notes.iter().chain(&report.warnings) {
 ///     println!("{note}");

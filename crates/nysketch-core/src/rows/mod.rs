@@ -233,7 +233,7 @@ impl Block {
 ///
 /// # fn main() -> Result<()> {
 /// let spiral = Spiral { columns: vec!["x".into(), "y".into()], rows: 10_500 };
-/// let plan = Arc::new(plan_for(&spiral, PlanParams::default().landmarks(50))?.0);
+/// let plan = Arc::new(plan_for(&spiral, PlanParams::default().landmarks(50))?.plan);
 /// let sketch = Sketch::of(&plan, &spiral, SketchParams::default().threads(4), &())?;
 /// assert_eq!(sketch.rows(), 10_500);
 ///
@@ -346,7 +346,7 @@ pub trait RowPart: Send {
 /// }
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..5000).map(f64::from).collect())?.with_part_rows(100);
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
 /// let stopped = Sketch::of(&plan, &table, SketchParams::default(), &Limit::default());
 /// assert!(matches!(stopped, Err(nysketch_core::Error::Cancelled)));
 /// # Ok(())
@@ -380,7 +380,7 @@ impl Progress for () {
 /// let table = Table::unnamed(1, vec![1.0, f64::INFINITY, 3.0])?;
 /// let error = plan_for(&table, PlanParams::default()).unwrap_err();
 /// assert!(error.to_string().starts_with("table: row 2, column 'c0'"));
-/// let (_, report) = plan_for(&table, PlanParams::default().invalid(Invalid::Skip))?;
+/// let report = plan_for(&table, PlanParams::default().invalid(Invalid::Skip))?.report;
 /// assert_eq!((report.rows, report.losses.skipped()), (2, 1));
 /// # Ok(())
 /// # }

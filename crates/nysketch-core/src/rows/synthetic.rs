@@ -24,7 +24,7 @@ pub const CHUNK_ROWS: usize = 1 << 14;
 /// let some = mixture.rows(0, 10);
 /// assert_eq!((some.values.len(), some.labels.len()), (40, 10));
 /// // A source generates rows when they are read.
-/// let (_, report) = plan_for(&mixture.source(50_000), PlanParams::default().landmarks(20))?;
+/// let report = plan_for(&mixture.source(50_000), PlanParams::default().landmarks(20))?.report;
 /// assert_eq!(report.rows, 50_000);
 /// # Ok(())
 /// # }

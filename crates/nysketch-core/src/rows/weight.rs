@@ -9,7 +9,7 @@ use crate::rows::{Block, Invalid};
 /// use nysketch_core::{PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, vec![1.0, 2.0, 5.0])?.with_weights(vec![0.5, 2.0, 1.5])?;
-/// let (plan, _) = plan_for(&table, PlanParams::default().weights("w", 0.5))?;
+/// let plan = plan_for(&table, PlanParams::default().weights("w", 0.5))?.plan;
 /// let sketch = Sketch::of(&plan.into(), &table, SketchParams::default(), &())?;
 /// // 1 + 4 + 3 units.
 /// assert_eq!(sketch.rows(), 8);
@@ -175,7 +175,7 @@ impl WeightRange {
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, vec![1.0, 2.0, 5.0])?.with_weights(vec![0.25, 2.0, 1.75])?;
 /// for (unit, lost) in [(Some(1.0), 0.125), (None, 0.0)] {
-///     let (plan, _) = plan_for(&table, PlanParams::default().weights("w", unit))?;
+///     let plan = plan_for(&table, PlanParams::default().weights("w", unit))?.plan;
 ///     let mut run = Run::new(plan.into());
 ///     run.finish(&table, SketchParams::default(), &())?;
 ///     assert_eq!(run.rounding().lost_share(), lost);

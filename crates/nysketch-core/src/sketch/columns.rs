@@ -55,10 +55,10 @@ pub struct LevelShare {
 ///
 /// ```
 /// use nysketch_core::sketch::columns::{ColumnSummary, Use};
-/// use nysketch_core::{PlanParams, Table, plan_for};
+/// use nysketch_core::{PlanParams, Planned, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..50).map(f64::from).collect())?;
-/// let (plan, report) = plan_for(&table, PlanParams::default().log(["c0"]))?;
+/// let Planned { plan, report } = plan_for(&table, PlanParams::default().log(["c0"]))?;
 /// // In the units of the table.
 /// assert!((report.columns[0].high.unwrap() - 49.0).abs() < 1e-9);
 /// let of_plan = &ColumnSummary::of_plan(&plan)[0];

@@ -41,7 +41,7 @@ impl Contained {
     /// use nysketch_core::{Contained, PlanParams, Sketch, SketchParams, Table, plan_for};
     /// # fn main() -> nysketch_core::Result<()> {
     /// let table = Table::unnamed(1, (0..100).map(f64::from).collect())?;
-    /// let plan = plan_for(&table, PlanParams::default().landmarks(10).witnesses(30))?.0;
+    /// let plan = plan_for(&table, PlanParams::default().landmarks(10).witnesses(30))?.plan;
     /// let sketch = Sketch::of(&plan.into(), &table, SketchParams::default(), &())?;
     /// let all = Contained::of(sketch.plan(), Some(&sketch), &table, 1, &())?;
     /// assert_eq!((all.rows, all.landmarks, all.witnesses), (100, 10, 30));

@@ -30,7 +30,7 @@ use crate::sums::{BrokenRule, Sum, Sums};
 /// use std::sync::Arc;
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
-/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20))?.0);
+/// let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20))?.plan);
 /// let rule = FoldRule::by_content(4)?;
 /// let sketch = Sketch::of_folds(&plan, &rule, &table, SketchParams::default(), &())?;
 ///
@@ -200,7 +200,7 @@ mod tests {
         let table = Table::unnamed(2, values.clone()).unwrap();
         let table = table.with_keys((0..300).map(|i| Some(key(i)))).unwrap();
         let params = PlanParams::default().landmarks(10).witnesses(120);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let mut rows: Vec<Vec<f32>> = vec![Vec::new(); 300];
         for (z, values) in rows.iter_mut().zip(values.chunks(2)) {
             plan.frame.narrow(values, z);

@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// # fn main() -> nysketch_core::Result<()> {
 /// let monday = Table::unnamed(1, (0..500).map(f64::from).collect())?;
 /// let tuesday = Table::unnamed(1, (0..300).map(|i| f64::from(i) * 0.5).collect())?;
-/// let plan = Arc::new(plan_for(&monday, PlanParams::default().landmarks(20))?.0);
+/// let plan = Arc::new(plan_for(&monday, PlanParams::default().landmarks(20))?.plan);
 /// let first = Sketch::of(&plan, &monday, SketchParams::default(), &())?;
 /// let second = Sketch::of(&plan, &tuesday, SketchParams::default(), &())?;
 ///

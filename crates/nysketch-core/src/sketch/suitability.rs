@@ -40,7 +40,7 @@ const MAX_COMPARED: usize = 4000;
 /// let first = Table::unnamed(2, rows.clone())?;
 /// let later = Table::unnamed(2, rows.iter().map(|x| x * 10.0).collect())?;
 /// let params = PlanParams::default().landmarks(50).scale(Scale::Standard);
-/// let plan = std::sync::Arc::new(plan_for(&first, params)?.0);
+/// let plan = std::sync::Arc::new(plan_for(&first, params)?.plan);
 /// let first = Sketch::of(&plan, &first, SketchParams::default(), &())?;
 /// assert!(Suitability::of(&first).notes(false).is_empty());
 /// let later = Sketch::of(&plan, &later, SketchParams::default(), &())?;
@@ -232,7 +232,7 @@ mod tests {
         let [plan_rows, rows] =
             [plan_rows, rows].map(|values| Table::unnamed(d, values.to_vec()).unwrap());
         let params = PlanParams::default().landmarks(100).scale(scale);
-        let plan = Arc::new(plan_for(&plan_rows, params).unwrap().0);
+        let plan = Arc::new(plan_for(&plan_rows, params).unwrap().plan);
         let sketch = Sketch::of(&plan, &rows, SketchParams::default(), &()).unwrap();
         Suitability::of(&sketch)
     }

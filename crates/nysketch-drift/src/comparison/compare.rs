@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// let shifted = mixture.rows(2, 2000).values.iter().map(|x| x + 0.3).collect();
 /// let wednesday = Table::unnamed(2, shifted)?;
 ///
-/// let plan = std::sync::Arc::new(plan_for(&monday, PlanParams::default().landmarks(50))?.0);
+/// let plan = std::sync::Arc::new(plan_for(&monday, PlanParams::default().landmarks(50))?.plan);
 /// let sketch = |day: &Table| Sketch::of(&plan, day, SketchParams::default(), &());
 /// let (monday, tuesday, wednesday) = (sketch(&monday)?, sketch(&tuesday)?, sketch(&wednesday)?);
 ///
@@ -383,7 +383,7 @@ mod tests {
     fn plan(values: &[f64]) -> Arc<Plan> {
         let chosen = PlanParams::default().landmarks(30).sampling(Sampling::Dsquared);
         let params = chosen;
-        Arc::new(plan_for(&Table::unnamed(2, values.to_vec()).unwrap(), params).unwrap().0)
+        Arc::new(plan_for(&Table::unnamed(2, values.to_vec()).unwrap(), params).unwrap().plan)
     }
 
     fn sketch(plan: &Arc<Plan>, values: &[f64]) -> Sketch {

@@ -63,7 +63,8 @@ impl Comparison {
     ///     let values = Mixture::new(2, 3, 3.0, 7)?.rows(day, 1500).values;
     ///     Table::unnamed(2, values.iter().map(|x| x + shift).collect())
     /// };
-    /// let plan = std::sync::Arc::new(plan_for(&rows(0, 0.0)?, PlanParams::default().landmarks(50))?.0);
+    /// let params = PlanParams::default().landmarks(50);
+    /// let plan = std::sync::Arc::new(plan_for(&rows(0, 0.0)?, params)?.plan);
     /// let sketch = |day, shift| Sketch::of(&plan, &rows(day, shift)?, SketchParams::default(), &());
     /// // Only the rows of FR changed.
     /// let segments = [

@@ -48,7 +48,8 @@ const LEAST_DAYS: usize = 2;
 /// let table = |day: u64, shift: f64| {
 ///     Table::unnamed(2, mixture.rows(day, 500).values.iter().map(|x| x + shift).collect())
 /// };
-/// let plan = std::sync::Arc::new(plan_for(&table(0, 0.0)?, PlanParams::default().landmarks(50))?.0);
+/// let params = PlanParams::default().landmarks(50);
+/// let plan = std::sync::Arc::new(plan_for(&table(0, 0.0)?, params)?.plan);
 /// let sketch = |day: u64, shift| Sketch::of(&plan, &table(day, shift)?, SketchParams::default(), &());
 ///
 /// let comparison = Comparison::new(&plan)?;

@@ -398,7 +398,7 @@ mod tests {
             false => PlanParams::default().landmarks(15).sampling(Sampling::Uniform),
         };
         let params = params.bandwidths([3.0]).seed(seed);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         {
             let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
             Context::new(&sketch).embedding(0).unwrap().clone()
@@ -503,7 +503,7 @@ mod tests {
             let rows = nysketch_core::rows::synthetic::Mixture::new(3, 3, 1.0, seed).unwrap().rows(0, 200).values;
             let table = Table::unnamed(3, rows).unwrap();
             let params = PlanParams::default().landmarks(15).kernel(Kernel::Laplace).bandwidths([3.0]);
-            let plan = Arc::new(plan_for(&table, params).unwrap().0);
+            let plan = Arc::new(plan_for(&table, params).unwrap().plan);
             let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
             let e = Context::new(&sketch).embedding(0).unwrap().clone();
             let h = 1e-5;

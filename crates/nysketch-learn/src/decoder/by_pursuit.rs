@@ -188,7 +188,7 @@ mod tests {
         };
         let collect = Collect { kernel: true, cells: false, moments: true };
         let sigma2 = 2.4 * k as f64;
-        let plan = plan_for(&table, params.collect(collect).bandwidths([sigma2])).unwrap().0;
+        let plan = plan_for(&table, params.collect(collect).bandwidths([sigma2])).unwrap().plan;
         let sketch = Sketch::of(&Arc::new(plan), &table, SketchParams::default(), &()).unwrap();
         (table, sketch)
     }

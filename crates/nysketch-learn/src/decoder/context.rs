@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 7)?.rows(0, 900).values)?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
 /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let context = Context::new(&sketch);
 /// let curve = context.curve(&FitParams::new(Task::Kmeans, 1), 1, 6)?;

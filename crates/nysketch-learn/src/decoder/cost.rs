@@ -40,7 +40,7 @@ impl Context<'_> {
     /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
     /// # fn main() -> nysketch::Result<()> {
     /// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
-    /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+    /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
     /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     /// let (context, params) = (Context::new(&sketch), FitParams::new(Task::Kmeans, 3));
     /// assert!(context.cost(&params, 2..=20, 1).is_none());

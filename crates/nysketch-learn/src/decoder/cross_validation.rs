@@ -29,7 +29,7 @@ use serde::Serialize;
 /// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 7)?.rows(0, 2000).values)?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// let rule = FoldRule::by_content(8)?;
 /// let sketch = Sketch::of_folds(&plan, &rule, &table, SketchParams::default(), &())?;
 /// let found = Context::new(&sketch).cross_validate(&FitParams::new(Task::Gmm, 1), 1, 5)?;

@@ -107,7 +107,7 @@ pub fn noise_floor(squared_norm: f64, rows: u64) -> f64 {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let two = fit(&sketch, &FitParams::new(Task::Gmm, 2))?;
 /// let explanation = explain(&sketch, &two)?.unwrap();
@@ -205,7 +205,7 @@ mod tests {
         let table = Table::unnamed(2, rows).unwrap();
         let chosen = PlanParams::default().landmarks(120).sampling(Sampling::Dsquared);
         let params = chosen;
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let verdict = |k: usize| {
             let model = fit(&sketch, &FitParams::new(Task::Gmm, k)).unwrap();

@@ -36,7 +36,7 @@ const ROWS_PER_NUMBER: usize = 4;
 /// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, fit, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
 /// let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
 /// assert_eq!(model.k(), 3);

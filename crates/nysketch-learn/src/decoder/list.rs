@@ -10,7 +10,7 @@ use nysketch_core::error::names::{Choice, Named, name_of};
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let params = FitParams::new(Task::Kmeans, 3);
 /// // Once from the moments of the cells, and once from the kernel sums as in the paper.

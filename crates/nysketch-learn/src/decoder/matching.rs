@@ -335,7 +335,7 @@ mod tests {
         let table = Table::unnamed(2, rows).unwrap();
         let chosen = PlanParams::default().landmarks(20).sampling(Sampling::Uniform);
         let params = chosen.bandwidths([4.0]);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         {
             let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
             Context::new(&sketch).embedding(0).unwrap().clone()

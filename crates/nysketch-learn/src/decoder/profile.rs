@@ -102,7 +102,7 @@ mod tests {
         rows.iter_mut().skip(1).step_by(2).for_each(|x| *x = 100.0 * *x + 7.0);
         let table = Table::unnamed(2, rows.clone()).unwrap();
         let params = PlanParams::default().landmarks(60).scale(Scale::Standard);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
         let profile = model.profile.as_ref().unwrap();

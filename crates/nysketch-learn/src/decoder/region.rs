@@ -85,7 +85,7 @@ mod tests {
     fn region(params: PlanParams) -> (Region, Vec<f64>) {
         let rows = Mixture::new(2, 3, 3.0, 5).unwrap().rows(0, 3000).values;
         let table = Table::unnamed(2, rows.clone()).unwrap();
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let context = Context::new(&sketch);
         let found = Region::of_rows(&context, &mut ChaCha8Rng::seed_from_u64(1));
@@ -130,7 +130,7 @@ mod tests {
         }
         let table = Table::unnamed(2, rows).unwrap();
         let blind = |params: PlanParams| {
-            let plan = Arc::new(plan_for(&table, params.collect(collect)).unwrap().0);
+            let plan = Arc::new(plan_for(&table, params.collect(collect)).unwrap().plan);
             let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
             Region::of_moments(&Context::new(&sketch), &mut ChaCha8Rng::seed_from_u64(1))
         };

@@ -127,7 +127,7 @@ mod tests {
         let rows = Mixture::new(2, 3, 2.0, 4).unwrap().rows(0, 1000).values;
         let table = Table::unnamed(2, rows).unwrap();
         let params = PlanParams::default().landmarks(m).sampling(Sampling::Uniform);
-        let plan = Arc::new(plan_for(&table, params.bandwidths([4.0])).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params.bandwidths([4.0])).unwrap().plan);
         Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
     }
 

@@ -581,7 +581,7 @@ mod tests {
 
     fn sketch(values: Vec<f64>, dims: usize, params: PlanParams) -> Sketch {
         let table = Table::unnamed(dims, values).unwrap();
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap()
     }
 
@@ -632,7 +632,7 @@ mod tests {
         let rows: Vec<f64> = (0..10_000).map(|_| normal(rng)).collect();
         let other: Vec<f64> = (0..10_000).map(|_| 2.5 + 0.7 * normal(rng)).collect();
         let table = Table::unnamed(2, rows).unwrap();
-        let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().0);
+        let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().plan);
         let other = Table::unnamed(2, other).unwrap();
         let sketch = Sketch::of(&plan, &other, SketchParams::default(), &()).unwrap();
         assert!(of_witnesses(&sketch).is_none());
@@ -708,7 +708,7 @@ mod tests {
         let weights: Vec<f64> = rows.iter().map(|x| if *x > 0.0 { 9.0 } else { 1.0 }).collect();
         let table = Table::unnamed(1, rows.clone()).unwrap().with_weights(weights.clone()).unwrap();
         let params = PlanParams::default().landmarks(3).weights("weight", None);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let [mass, first, _] = moments(&stand_ins(&sketch), 0);
         let exact = rows.iter().zip(&weights).map(|(x, w)| x * w).sum::<f64>()

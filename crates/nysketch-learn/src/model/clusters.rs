@@ -13,7 +13,7 @@ pub use nysketch_core::sketch::aspects::{Aspect, Facts, Trait, telling, unusual}
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
 /// for cluster in model.clusters() {

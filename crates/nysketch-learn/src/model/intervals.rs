@@ -16,7 +16,7 @@ pub type Interval = [f64; 2];
 /// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 7)?.rows(0, 1500).values)?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// let rule = FoldRule::by_content(16)?;
 /// let sketch = Sketch::of_folds(&plan, &rule, &table, SketchParams::default(), &())?;
 /// let context = Context::new(&sketch);

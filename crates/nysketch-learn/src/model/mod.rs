@@ -44,7 +44,7 @@ pub const SCHEMA: u32 = 4;
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Gmm, 3))?;
 /// assert_eq!((model.task, model.k(), model.rows), (Task::Gmm, 3, 900));
@@ -100,7 +100,7 @@ pub struct Model {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
 /// let Shape::Centres { weights, centres } = &model.shape else { unreachable!("k-means") };

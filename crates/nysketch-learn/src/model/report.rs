@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// let mixture = Mixture::new(4, 5, 3.0, 7)?;
 /// let source = mixture.source(2000);
 /// // 20 numbers per bandwidth do not determine 5 centres in 4 dimensions: do not trust the result.
-/// let plan = std::sync::Arc::new(plan_for(&source, PlanParams::default().fourier(10))?.0);
+/// let plan = std::sync::Arc::new(plan_for(&source, PlanParams::default().fourier(10))?.plan);
 /// let sketch = Sketch::of(&plan, &source, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 5))?;
 /// assert_eq!(model.report.status, Status::TooFewMoments);
@@ -53,7 +53,7 @@ impl From<optimize::Status> for Status {
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let report = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?.report;
 /// println!("{} in {:.2} s, {} iterations: {:?}", report.decoder, report.seconds, report.iterations, report.status);

@@ -15,7 +15,7 @@
 //! # fn main() -> nysketch::Result<()> {
 //! # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 500).values;
 //! # let table = Table::unnamed(2, rows.clone())?;
-//! # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+//! # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
 //! # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 //! let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
 //! let predictor = Predictor::new(&model);
@@ -64,7 +64,7 @@ const NO_NEAREST: &str =
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Gmm, 3))?;
 /// let predictor = Predictor::new(&model);
@@ -168,7 +168,8 @@ impl<'a> Predictor<'a> {
     /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
     /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
     /// # let table = Table::unnamed(2, rows.clone())?;
-    /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+    /// # let params = PlanParams::default().landmarks(60);
+    /// # let plan = std::sync::Arc::new(plan_for(&table, params)?.plan);
     /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
     /// let (predictor, why_not) = Predictor::new(&model).on_device(DeviceChoice::Auto, Some(900), 1)?;

@@ -192,7 +192,7 @@ mod tests {
         let rows = Source::new(2, 3, 2.0, 4).unwrap().rows(0, 500).values;
         let table = Table::unnamed(2, rows.clone()).unwrap();
         let params = PlanParams::default().landmarks(15).bandwidths([4.0]);
-        let plan = Arc::new(plan_for(&table, params).unwrap().0);
+        let plan = Arc::new(plan_for(&table, params).unwrap().plan);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
         let context = Context::new(&sketch);
         let embedding = context.embedding(0).unwrap();

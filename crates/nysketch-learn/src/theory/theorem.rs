@@ -442,7 +442,7 @@ mod tests {
     fn sketch_at(sigma2: f64, m: usize, witnesses: usize) -> Sketch {
         let chosen = PlanParams::default().landmarks(m).sampling(Sampling::Uniform);
         let params = chosen.bandwidths([sigma2]).witnesses(witnesses);
-        let plan = Arc::new(plan_for(&table(), params).unwrap().0);
+        let plan = Arc::new(plan_for(&table(), params).unwrap().plan);
         Sketch::of(&plan, &table(), SketchParams::default(), &()).unwrap()
     }
 

@@ -61,7 +61,7 @@ pub struct ColumnNoise {
 /// # fn main() -> nysketch::Result<()> {
 /// let private = PrivateParams::new([("age".into(), 0.0, 120.0)]);
 /// let anywhere = private.anywhere(1000, 0)?;
-/// let plan = plan_for(&anywhere, PlanParams::default().landmarks(20).private(private))?.0;
+/// let plan = plan_for(&anywhere, PlanParams::default().landmarks(20).private(private))?.plan;
 /// let noise = ExpectedNoise::of(&plan, Budget::new(1.0, 1e-6)?)?;
 /// assert_eq!((noise.columns[0].column.as_str(), noise.mechanisms[0].name), ("age", "counts"));
 /// assert!(noise.columns[0].cell_mean < Some(0.1), "years");

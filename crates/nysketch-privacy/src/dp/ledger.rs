@@ -101,7 +101,7 @@ mod tests {
         let ledgers = Ledgers::at(folder.path());
         let private = PrivateParams::new([("c0".into(), 0.0, 9.0)]);
         let params = PlanParams::default().landmarks(5).private(private.clone());
-        let plan = Arc::new(plan_for(&private.anywhere(50, 0).unwrap(), params).unwrap().0);
+        let plan = Arc::new(plan_for(&private.anywhere(50, 0).unwrap(), params).unwrap().plan);
         let sketch = |shift: usize| {
             let rows = (0..40).map(|i| ((i + shift) % 9) as f64).collect();
             let table = Table::unnamed(1, rows).unwrap();

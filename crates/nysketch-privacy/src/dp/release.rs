@@ -36,7 +36,7 @@ pub struct SpendingSummary {
 /// # fn main() -> nysketch::Result<()> {
 /// let private = PrivateParams::new([("x".into(), 0.0, 100.0)]);
 /// let anywhere = private.anywhere(1000, 0)?;
-/// let plan = plan_for(&anywhere, PlanParams::default().landmarks(20).private(private))?.0;
+/// let plan = plan_for(&anywhere, PlanParams::default().landmarks(20).private(private))?.plan;
 /// let rows = (0..50_000).map(|i| if i % 3 == 0 { 20.0 } else { 70.0 }).collect();
 /// let table = Table::new(vec!["x".into()], rows)?;
 /// let sketch = Sketch::of(&plan.into(), &table, SketchParams::default(), &())?;

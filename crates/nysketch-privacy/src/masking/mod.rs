@@ -22,7 +22,7 @@
 //! // The plan travels in the clear, so it is private: made from no rows.
 //! let private = PrivateParams::new([("c0".into(), 0.0, 200.0)]);
 //! let params = PlanParams::default().landmarks(9).private(private.clone());
-//! let plan = Arc::new(plan_for(&private.anywhere(500, 0)?, params)?.0);
+//! let plan = Arc::new(plan_for(&private.anywhere(500, 0)?, params)?.plan);
 //! let sketch = |shift| Sketch::of(&plan, &table(shift)?, SketchParams::default(), &());
 //!
 //! // Once: every clinic makes a key, and all have the same list of public ones.

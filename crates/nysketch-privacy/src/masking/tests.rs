@@ -34,7 +34,7 @@ fn plan(landmarks: usize) -> Arc<Plan> {
 fn private_plan(params: PlanParams) -> Arc<Plan> {
     let private = PrivateParams::new(["c0", "c1"].map(|name| (name.into(), -50.0, 50.0)));
     let anywhere = private.anywhere(1000, 0).unwrap();
-    Arc::new(plan_for(&anywhere, params.private(private)).unwrap().0)
+    Arc::new(plan_for(&anywhere, params.private(private)).unwrap().plan)
 }
 
 fn sketch(plan: &Arc<Plan>, seed: u64, rows: usize) -> Sketch {
@@ -302,7 +302,7 @@ fn only_sums_are_masked_and_by_a_listed_key() {
     };
     let (parties, own, sketch) = (list(&group.keys), &group.keys[0], &group.sketches[0]);
     let table = table(0, 5);
-    let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().0);
+    let plan = Arc::new(plan_for(&table, PlanParams::default()).unwrap().plan);
     let shown = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     assert_eq!(refused(&shown, own, &parties), MaskingError::Plan);
     let rule = FoldRule::by_content(3).unwrap();

@@ -37,7 +37,7 @@ pub fn plan_with(
 ) -> Arc<Plan> {
     let mut params = PlanParams::default().landmarks_from("landmarks", landmarks);
     change(&mut params);
-    Arc::new(plan_for(table, params).unwrap().0)
+    Arc::new(plan_for(table, params).unwrap().plan)
 }
 
 /// Returns parameters with this number of landmarks, or the default number, chosen by a rule.

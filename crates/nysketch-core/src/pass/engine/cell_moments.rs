@@ -230,7 +230,7 @@ mod tests {
             let cells: Vec<u32> = (0..n).map(|_| (hashes.draw() % 3) as u32).collect();
             let values = (0..20 * d).map(|_| (hashes.draw() % 1000) as f64).collect();
             let table = Table::unnamed(d, values).unwrap();
-            let plan = make_plan(&table, &PlanParams::default().check().unwrap(), &()).unwrap().0;
+            let plan = make_plan(&table, &PlanParams::default().check().unwrap(), &()).unwrap().plan;
             let mut expected = Sums::zero(&plan);
             for (row, &cell) in q.chunks_exact(d).zip(&cells) {
                 expected[Sum::CellRows][cell as usize] += times as i128;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// use nysketch_core::{EngineKind, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i).sin()).collect())?;
-/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
+/// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.plan);
 /// let params = SketchParams::default();
 /// let fast = Sketch::of(&plan, &table, params.engine(EngineKind::Cpu), &())?;
 /// let slow = Sketch::of(&plan, &table, params.engine(EngineKind::Scalar), &())?;

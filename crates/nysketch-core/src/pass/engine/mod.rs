@@ -35,7 +35,7 @@ use nysketch_cuda::{DeviceRows, Outcome};
 /// use std::sync::Arc;
 /// # fn main() -> nysketch_core::Result<()> {
 /// let rows: Vec<f64> = (0..300).map(f64::from).collect();
-/// let plan = Arc::new(plan_for(&Table::unnamed(3, rows.clone())?, PlanParams::default())?.0);
+/// let plan = Arc::new(plan_for(&Table::unnamed(3, rows.clone())?, PlanParams::default())?.plan);
 /// let mut sums = Sums::zero(&plan);
 /// let mut engine: Box<dyn Engine> = EngineKind::Scalar.start(&plan);
 /// let added = engine.add(&rows, &[], &[], &mut sums)?;
@@ -218,7 +218,7 @@ mod contract {
         } else {
             params
         };
-        Arc::new(crate::planning::plan_for(&table, params).unwrap().0)
+        Arc::new(crate::planning::plan_for(&table, params).unwrap().plan)
     }
 
     /// Adds all rows through an engine, in pieces and without invalid rows. Each half has its own
