@@ -76,5 +76,5 @@ impl Figure {
 fn main() -> ExitCode {
     stop_on_signals();
     let args = Figures::parse();
-    ExitCode::from(finish(figures::run(&args, &args.common).map(|()| 0), 1))
+    ExitCode::from(finish(figures::run(&args, &args.common).map(|()| 0), args.common.json, 1))
 }

@@ -69,7 +69,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     progress::resume();
     nysketch_tables::quiet_guarded_panics();
     let code = match args::Args::try_parse_from(words) {
-        Ok(args) => finish(commands::run(&args), args.command.failure()),
+        Ok(args) => finish(commands::run(&args), args.common.json, args.command.failure()),
         Err(error) => {
             // clap returns help and version as errors that go to stdout.
             let _ = error.print();
@@ -81,14 +81,18 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     code
 }
 
-/// Prints the error of a command, if it failed, and returns the exit code.
-pub fn finish(result: anyhow::Result<u8>, failure: u8) -> u8 {
+/// Prints the error of a command, if it failed, also as `json` if that is wanted, and returns the
+/// exit code.
+pub fn finish(result: anyhow::Result<u8>, json: bool, failure: u8) -> u8 {
     match result {
         // A signal that came too late to stop the work must still end the calling script.
         Ok(code) => progress::interrupted().unwrap_or(code),
         Err(error) if output::is_broken_pipe(&error) => 0,
         Err(error) => {
             output::error(&format!("{error:#}"));
+            if json {
+                output::error_as_json(&error);
+            }
             let usage = output::is_usage(&error);
             progress::interrupted().unwrap_or(if usage { 2 } else { failure })
         }

@@ -20,6 +20,35 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
     })
 }
 
+/// Prints an error as one JSON object on stdout: `{"error": {"code", "message", "fields"}}`.
+pub fn error_as_json(error: &anyhow::Error) {
+    let library = error.chain().find_map(|e| match e.downcast_ref::<nysketch_tables::Error>() {
+        Some(nysketch_tables::Error::Rows(rows)) => Some(rows),
+        _ => e.downcast_ref::<nysketch::Error>(),
+    });
+    let table = error.chain().find_map(|e| e.downcast_ref::<nysketch_tables::Error>());
+    let code = match (library, table) {
+        (Some(library), _) => library.code(),
+        (None, Some(table)) => table.code(),
+        (None, None) if is_usage(error) => "usage",
+        (None, None) if error.chain().any(|e| e.is::<io::Error>()) => "io",
+        (None, None) => "failed",
+    };
+    let fields = library.map(nysketch::Error::fields).unwrap_or_default();
+    let message = in_options(&format!("{error:#}"));
+    let json = serde_json::json!({
+        "error": { "code": code, "message": message, "fields": fields }
+    });
+    // A reader that has closed stdout has the message on stderr.
+    let _ = writeln!(io::stdout(), "{}", as_json(&json));
+}
+
+/// Writes JSON without characters that would control a terminal.
+fn as_json(json: &serde_json::Value) -> String {
+    // In JSON, only strings can contain such characters.
+    escaped(&json.to_string(), |c| format!("\\u{:04x}", u32::from(c)))
+}
+
 /// Returns whether the reader of stdout has closed it, as in `nysketch inspect s.nys | head -1`.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
@@ -29,13 +58,10 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Prints a result: `json` as one object, or `text`.
 pub fn result(common: &Common, json: &serde_json::Value, text: &str) -> Result<()> {
-    let shown = match common.json {
-        // In JSON, only strings can contain such characters.
-        true => escaped(&json.to_string(), |c| format!("\\u{:04x}", u32::from(c))),
-        false => {
-            let lines = text.trim_end().split('\n').map(printable);
-            lines.collect::<Vec<_>>().join("\n")
-        }
+    let shown = if common.json {
+        as_json(json)
+    } else {
+        text.trim_end().split('\n').map(printable).collect::<Vec<_>>().join("\n")
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{shown}")?;

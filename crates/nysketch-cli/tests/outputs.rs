@@ -235,3 +235,26 @@ fn the_examples_of_the_help_run() {
         }
     }
 }
+
+/// With `--json`, an error is one object on stdout with a code, a message and fields.
+#[test]
+fn errors_are_json_too() {
+    let f = Folder::new();
+    f.write("x.csv", "a,b\n1,2\n3,\n");
+    let error = |code: i32, line: &str| {
+        let output = f.command(line).assert().code(code).get_output().stdout.clone();
+        let json: serde_json::Value = serde_json::from_slice(&output).unwrap();
+        json["error"].clone()
+    };
+    let missing = error(1, "sketch x.csv --missing error -o s.nys --json");
+    assert_eq!(missing["code"], "non_finite");
+    let place = (&missing["fields"]["row"], &missing["fields"]["column"]);
+    assert_eq!(place, (&2.into(), &"b".into()));
+    let landmarks = error(2, "sketch x.csv --missing partial --landmarks 0 -o s.nys --json");
+    assert_eq!(landmarks["code"], "parameter");
+    assert_eq!(landmarks["fields"]["parameter"], "landmarks");
+    assert!(landmarks["message"].as_str().unwrap().contains("--landmarks"));
+    assert_eq!(error(1, "sketch nowhere.csv -o s.nys --json")["code"], "cannot_read");
+    f.write("file.nys", "no sketch");
+    assert_eq!(error(1, "inspect file.nys --json")["code"], "failed");
+}

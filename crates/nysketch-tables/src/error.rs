@@ -126,6 +126,26 @@ impl Error {
         matches!(self, Error::Usage(_))
     }
 
+    /// Returns the code of the error, for programs: see [`nysketch_core::Error::code`].
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Usage(_) => "usage",
+            Error::NoFile => "no_file",
+            Error::Read { .. } => "cannot_read",
+            Error::Empty { .. } => "empty_file",
+            Error::NoTables(_) => "no_tables",
+            Error::NotATable { .. } => "not_a_table",
+            Error::Damaged { .. } => "damaged_table",
+            Error::Columns { .. } => "columns",
+            Error::NothingLeft { .. } => "nothing_left",
+            Error::TooManyColumns { .. } => "too_many_columns",
+            Error::MixedTypes { .. } => "mixed_types",
+            Error::CannotHold { .. } => "cannot_hold",
+            Error::Write(_) => "cannot_write",
+            Error::Rows(error) => error.code(),
+        }
+    }
+
     pub(crate) fn read(name: impl ToString, error: io::Error) -> Self {
         Error::Read { name: name.to_string(), error }
     }

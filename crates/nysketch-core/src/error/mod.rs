@@ -4,6 +4,7 @@
 //! `scale=standard` ``. A command line or another language replaces them with its own spelling,
 //! using [`respell`].
 
+mod code;
 pub mod ledger;
 pub mod masking;
 pub mod names;
