@@ -14,7 +14,7 @@ mod python;
 mod shell;
 mod workflows;
 
-use shell::{Outcome, cargo, component, root, step};
+use shell::{Outcome, cargo, component, output, root, step};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -71,11 +71,13 @@ fn main() -> ExitCode {
 fn test() -> Outcome {
     format()?;
     folders::check()?;
+    prose::check()?;
     workflows::check()?;
     licences::check()?;
     package::check(false)?;
     features::note()?;
     clippy()?;
+    without_planning()?;
     let mut doc = cargo("doc --workspace --no-deps --document-private-items --locked");
     doc.env("RUSTDOCFLAGS", "-D warnings");
     step("docs", doc)?;
@@ -90,6 +92,7 @@ fn test() -> Outcome {
 fn check() -> Outcome {
     format()?;
     folders::check()?;
+    prose::check()?;
     clippy()?;
     // The compiled half of the Python package has no unit tests and would need a libpython to link
     // with.
@@ -102,6 +105,16 @@ fn check() -> Outcome {
 fn format() -> Outcome {
     component("rustfmt")?;
     step("format", cargo("fmt --all --check"))
+}
+
+/// Programs that only sketch with a given plan build without linear algebra.
+fn without_planning() -> Outcome {
+    step("core without planning", cargo("check -p nysketch-core -p nysketch-tables --lib --locked"))?;
+    let tree = output("cargo tree", cargo("tree -p nysketch-core -e normal --locked"))?;
+    if tree.contains("faer") {
+        return Err("nysketch-core depends on faer without the feature 'planning'".into());
+    }
+    Ok(())
 }
 
 fn clippy() -> Outcome {
