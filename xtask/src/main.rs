@@ -24,7 +24,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   check             the quick ones: format, folder imports, clippy, unit tests
 
   folders           which folder of a crate imports which
-  prose             words, links and spelling of docs and comments
+  prose             words and links of docs and comments
   workflows         actionlint on .github/workflows
   licences          licences of the dependencies
   package           whether the crates can be published (--verify: build the packages)
@@ -109,7 +109,10 @@ fn format() -> Outcome {
 
 /// Programs that only sketch with a given plan build without linear algebra.
 fn without_planning() -> Outcome {
-    step("core without planning", cargo("check -p nysketch-core -p nysketch-tables --lib --locked"))?;
+    step(
+        "core without planning",
+        cargo("check -p nysketch-core -p nysketch-tables --lib --locked"),
+    )?;
     let tree = output("cargo tree", cargo("tree -p nysketch-core -e normal --locked"))?;
     if tree.contains("faer") {
         return Err("nysketch-core depends on faer without the feature 'planning'".into());

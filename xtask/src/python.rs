@@ -24,6 +24,7 @@ pub fn test() -> Outcome {
     // the golden sketches from their plans and rows.
     let golden = root().join("crates/nysketch/tests/golden/check.py");
     step("golden files by Python", environment.python([golden]))?;
+    step("spelling", environment.program("typos"))?;
     step(
         "Python format",
         environment.module("ruff format --check --quiet python crates/nysketch-cli/tests/browser"),
@@ -74,19 +75,13 @@ fn version() -> Option<(u32, u32)> {
 }
 
 /// A virtual environment in the target folder, recreated when the list of packages changes.
-pub struct Environment {
+struct Environment {
     python: PathBuf,
 }
 
 impl Environment {
-    /// Returns the environment if an earlier run has made it.
-    pub fn existing() -> Option<Self> {
-        let folder = target().join("python");
-        folder.join("ready").exists().then(|| Environment { python: folder.join("bin/python") })
-    }
-
     /// Returns a program that a package installed.
-    pub fn program(&self, name: &str) -> Command {
+    fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.python.with_file_name(name));
         command.current_dir(root());
         command
