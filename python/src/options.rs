@@ -114,7 +114,7 @@ impl Named for Holes {
     const PARAMETER: &'static str = "`missing`";
     const TABLE: &'static [Choice<Self>] = &[
         Choice::new(Holes::Auto, "auto", "partial where values are missing while planning"),
-        Choice::new(Holes::Error, "error", "A row that lacks a value is invalid"),
+        Choice::new(Holes::Error, "error", "A row with a missing value is invalid"),
         Choice::new(Holes::Skip, "skip", "Rows that lack a value are left out and counted"),
         Choice::new(Holes::Partial, "partial", "Rows count by the values they have"),
     ];

@@ -497,7 +497,7 @@ impl PyPlan {
     ///     a sketch without them.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         if self.plan.lacks_witnesses() {
-            let message = "the witness rows of this plan are elsewhere; the file that it was saved to has them";
+            let message = "the retained rows of this plan are elsewhere; the file that it was saved to has them";
             return Err(PyValueError::new_err(message));
         }
         save(py, &path, || self.plan.to_bytes())

@@ -228,7 +228,7 @@ def test_plans_that_make_columns_want_rows_of_the_host(gpu, few):
     plain = Plan.from_data(few, landmarks=20)
     for call, message in [
         (lambda: logs.sketch(there), "where columns are logarithms"),
-        (lambda: plain.sketch(there, folds=4), "rows are dealt to folds; device='cpu' copies"),
+        (lambda: plain.sketch(there, folds=4), "rows are assigned to folds; device='cpu' copies"),
         (lambda: plain.sketch(there, folds=4, fold_by="user"), "a column of an Arrow table"),
         (lambda: categories.sketch(WithInterface(gpu, few[:, :2])), "kind is a category; pass"),
     ]:

@@ -290,6 +290,48 @@ def test_pipelines_searches_and_clones(rows):
     assert np.array_equal(fitted.predict(rows), estimator.predict(rows))
 
 
+@pytest.mark.parametrize(
+    "kind", [CompressiveKMeans, CompressiveKMedians, CompressiveGaussianMixture]
+)
+def test_drop_rows_leaves_the_model(kind):
+    rows = np.random.default_rng(0).normal(size=(120, 3))
+    estimator = kind(3, random_state=0).fit(rows)
+    files = [estimator.sketch_.to_bytes(), estimator.plan_.to_bytes()]
+    assert all(file in pickle.dumps(estimator) for file in files), "a pickle contains rows"
+    model, labels = estimator.model_.to_json(), estimator.predict(rows)
+    shown = [name for name in ("labels_", "inertia_", "lower_bound_") if hasattr(estimator, name)]
+    before = [getattr(estimator, name) for name in shown]
+    assert estimator.drop_rows() is estimator and estimator.drop_rows() is estimator
+    again = pickle.loads(pickle.dumps(estimator))
+    assert not any(file in pickle.dumps(estimator) for file in files)
+    for dropped in (estimator, again):
+        assert not hasattr(dropped, "sketch_") and not hasattr(dropped, "plan_")
+        assert dropped.model_.to_json() == model
+        assert np.array_equal(dropped.predict(rows), labels)
+        assert np.isfinite(dropped.score(rows))
+        for name, value in zip(shown, before, strict=True):
+            assert np.array_equal(getattr(dropped, name), value), name
+        with pytest.raises(ValueError, match="drop_rows"):
+            dropped.partial_fit(rows)
+    assert again.fit(rows).sketch_.rows == len(rows), "fit starts anew"
+    again.partial_fit(rows)
+    assert again.sketch_.rows == 2 * len(rows)
+
+
+def test_drop_rows_with_a_plan_and_parts(rows):
+    plan = Plan.from_data(rows, landmarks=60)
+    estimator = CompressiveKMeans(5, plan=plan, random_state=0)
+    with pytest.raises(NotFittedError):
+        estimator.drop_rows()
+    estimator.partial_fit(rows[:1000]).partial_fit(rows[1000:])
+    expected, labels = estimator.inertia_, estimator.labels_
+    estimator.drop_rows()
+    assert estimator.plan is None and not hasattr(estimator, "_last")
+    assert estimator.inertia_ == expected and np.array_equal(estimator.labels_, labels)
+    # A sketcher is its landmarks, so that it has no such method.
+    assert not hasattr(NystromSketcher(), "drop_rows")
+
+
 def test_randomness(rows):
     same = [CompressiveKMeans(5, random_state=3, threads=t).fit(rows) for t in (1, 2, 5)]
     assert all(np.array_equal(same[0].cluster_centers_, s.cluster_centers_) for s in same)

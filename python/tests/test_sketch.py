@@ -64,7 +64,7 @@ def test_witness_rows_stay_with_the_plan(rows, command, tmp_path):
     assert pickle.loads(pickle.dumps(light.plan)) == plan
     with pytest.raises(ValueError, match="another plan"):
         light.with_witnesses(none)
-    with pytest.raises(ValueError, match="witness rows of this plan are elsewhere"):
+    with pytest.raises(ValueError, match="retained rows of this plan are elsewhere"):
         light.plan.save(tmp_path / "p.nys")
     assert Plan.from_bytes(plan.to_bytes(embed_witnesses=False)).fingerprint == plan.fingerprint
 

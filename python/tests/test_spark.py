@@ -94,7 +94,7 @@ def test_a_sketch_has_the_bytes_of_one_machine(df, table, plan, folder, command,
     plan.save(tmp_path / "p.nys")
     command("sketch", folder, "--plan", tmp_path / "p.nys", "-o", tmp_path / "s.nys")
     assert sketch.to_bytes(embed_witnesses=False) == (tmp_path / "s.nys").read_bytes()
-    assert sketch.to_bytes() == plan.sketch(table).to_bytes(), "with witness rows"
+    assert sketch.to_bytes() == plan.sketch(table).to_bytes(), "with retained rows"
 
 
 def test_files_read_by_the_workers_give_the_same_bytes(spark, folder, table, plan):

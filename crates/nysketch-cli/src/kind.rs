@@ -188,7 +188,7 @@ impl Kind {
                 "releases cannot be merged, subtracted or tested, since no test knows their noise; learn from it: nysketch fit kmeans {file} -k 10 -o model.json"
             )),
             Kind::Masked => Some(
-                "alone it says nothing, so add up all files of its session: nysketch merge FILES -o s.nys"
+                "it reveals nothing alone; merge all files of its session: nysketch merge FILES -o s.nys"
                     .into(),
             ),
             Kind::Model => Some(format!(

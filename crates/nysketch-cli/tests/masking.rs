@@ -10,7 +10,7 @@ use std::fs;
 const SESSION: &str = "8c5f0b1e7d2a4c6093e1d4b7a8f20c35";
 const NEXT: &str = "00000000000000000000000000000002";
 
-/// Parties with keys, a list of them, a plan without witness rows and a sketch each.
+/// Parties with keys, a list of them, a plan without retained rows and a sketch each.
 fn parties(names: &[&str]) -> Folder {
     let f = Folder::new();
     let mut list = String::new();

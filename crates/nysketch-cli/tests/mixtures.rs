@@ -36,7 +36,7 @@ fn covariances_are_chosen_or_follow_from_the_witnesses() {
         .assert()
         .success()
         .stdout(contains("60 components, diagonal covariances"))
-        .stderr(contains("too many for 2000 witness rows; ask for them with --covariance full"));
+        .stderr(contains("too many for 2000 retained rows; ask for them with --covariance full"));
     assert!(f.ok("inspect d.json").contains("--covariance full"));
     assert_eq!(f.json("inspect d.json")["covariance"], "diag");
     // The result does not depend on the number of threads.

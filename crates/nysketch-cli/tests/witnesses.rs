@@ -64,26 +64,26 @@ fn one_sketch_holds_them_and_sketches_by_a_plan_do_where_asked() {
 fn fit_finds_them_beside_the_sketch_or_where_it_is_told() {
     let f = folder();
     let fit = "fit gmm s.nys -k 3 -o m.json";
-    assert!(stderr(&f, fit).contains("witness rows come from p.nys"), "{}", stderr(&f, fit));
+    assert!(stderr(&f, fit).contains("retained rows come from p.nys"), "{}", stderr(&f, fit));
     // Other files in the folder are ignored, even damaged copies of the plan.
     let plan = f.read("p.nys");
     f.write("a.nys", &plan[..plan.len() / 2]).write("b.nys", "").write("c", [0; 40]);
     fs::create_dir(f.path("d.nys")).unwrap();
-    assert!(stderr(&f, fit).contains("witness rows come from p.nys"));
+    assert!(stderr(&f, fit).contains("retained rows come from p.nys"));
     fs::create_dir(f.path("away")).unwrap();
     fs::rename(f.path("p.nys"), f.path("away/p.nys")).unwrap();
     let said = stderr(&f, fit);
-    assert!(said.contains("keeps witness rows that are not in the file; with --plan"), "{said}");
+    assert!(said.contains("keeps retained rows that are not in the file; with --plan"), "{said}");
     for line in [
         "fit gmm s.nys -k 3 -o m.json --covariance diag",
         "report s.nys -o r.html --most-clusters 3",
     ] {
         let said = stderr(&f, &format!("{line} --plan away/p.nys"));
-        assert!(!said.contains("witness rows"), "{said}");
+        assert!(!said.contains("retained rows"), "{said}");
     }
-    assert!(stderr(&f, "report s.nys -o r.html --most-clusters 3").contains("keeps witness rows"));
-    assert!(!stderr(&f, "fit pca s.nys -k 2 -o pca.json").contains("witness rows"));
-    f.fails(1, "fit gmm s.nys -k 3 -o n.json --plan s.nys", &["does not hold the witness rows"]);
+    assert!(stderr(&f, "report s.nys -o r.html --most-clusters 3").contains("keeps retained rows"));
+    assert!(!stderr(&f, "fit pca s.nys -k 2 -o pca.json").contains("retained rows"));
+    f.fails(1, "fit gmm s.nys -k 3 -o n.json --plan s.nys", &["does not hold the retained rows"]);
     f.ok("plan x.csv -o q.nys --landmarks 41");
     f.fails(1, "fit gmm s.nys -k 3 -o n.json --plan q.nys", &["s.nys", "another plan"]);
     f.fails(2, "fit gmm s.nys -k 3 -o away/p.nys --plan away/p.nys", &["both input and output"]);
@@ -96,7 +96,7 @@ fn the_theory_finds_them_beside_the_sketch() {
     let basis = |f: &Folder| f.json("inspect s.nys --theory -k 3")["theory"]["basis"].clone();
     assert_eq!(basis(&f), "witnesses");
     let said = stderr(&f, "inspect s.nys --theory -k 3");
-    assert!(said.contains("witness rows for the theory come from p.nys"), "{said}");
+    assert!(said.contains("retained rows for the theory come from p.nys"), "{said}");
     fs::remove_file(f.path("p.nys")).unwrap();
     assert_eq!(basis(&f), "landmarks");
 }
@@ -129,7 +129,7 @@ fn groups_say_which_they_are_and_the_plan_is_beside_them() {
     assert_eq!(f.json("inspect groups/plan.nys")["kind"], "plan");
     assert_eq!(f.json("inspect groups/a.nys")["witnesses"], 0);
     let said = stderr(&f, "fit gmm groups/%70lan.nys -k 2 -o m.json");
-    assert!(said.contains("witness rows come from groups/plan.nys"), "{said}");
+    assert!(said.contains("retained rows come from groups/plan.nys"), "{said}");
     f.ok("merge groups -o all.nys");
     assert_eq!(f.json("inspect all.nys")["rows"], 400);
     let found = f.json("sketch x.csv --by g -o more --plan groups/plan.nys --embed-witnesses");

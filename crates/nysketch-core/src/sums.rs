@@ -264,7 +264,7 @@ impl Sums {
         {
             return Err(BrokenRule::new(
                 "the number of complete rows",
-                "not fit the numbers that rows lack",
+                "not fit the numbers of missing values",
             ));
         }
         Ok(())

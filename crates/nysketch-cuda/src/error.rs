@@ -8,7 +8,9 @@ pub enum DeviceError {
     #[error("no NVIDIA driver was found on this machine")]
     NoDriver,
     /// A function is missing from the driver.
-    #[error("the NVIDIA driver is too old: it lacks {0}, and one of CUDA 12.0 or newer is needed")]
+    #[error(
+        "the NVIDIA driver is too old: {0} is missing, and a driver for CUDA 12.0 or newer is needed"
+    )]
     Lacking(&'static str),
     /// The driver reports a version that is too old.
     #[error(

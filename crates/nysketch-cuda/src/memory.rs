@@ -105,7 +105,7 @@ impl Memory {
 
     /// Sets `bytes` bytes at this offset to `with`.
     pub fn fill(&self, at: usize, bytes: usize, with: u8, stream: &Stream) -> Result<()> {
-        assert!(at + bytes <= self.bytes, "what is filled stays within its memory");
+        assert!(at + bytes <= self.bytes, "the filled range stays within its memory");
         if bytes == 0 {
             return Ok(());
         }

@@ -196,7 +196,7 @@ impl Pass {
         let Some(staged) = self.staged.get_mut(self.filling).filter(|s| s.rows > 0) else {
             return Ok(());
         };
-        let landed = self.landed.as_ref().expect("made with what is staged");
+        let landed = self.landed.as_ref().expect("made together with the staged rows");
         let (rows, weighted) = (staged.rows, staged.weighted);
         let stream = &self.stream;
         landed.values.write(0, &staged.values.get()[..rows * d], stream)?;
@@ -209,7 +209,7 @@ impl Pass {
         staged.rows = 0;
         self.filling = 1 - self.filling;
         let mut args = self.args(rows as u64)?;
-        let landed = self.landed.as_ref().expect("made with what is staged");
+        let landed = self.landed.as_ref().expect("made together with the staged rows");
         (args.values, args.codes) = (landed.values.address(), landed.codes.address());
         (args.weights, args.complete) = (landed.weights.address(), landed.complete.address());
         self.add(args, Element::F64, weighted)
@@ -295,7 +295,7 @@ impl Pass {
         let weights_of = |rows: usize| Memory::new(&device, rows * 4, "weights");
         let given = weights_of(if weights.is_empty() { 0 } else { largest })?;
         let (of_rows, of_complete) = (weights_of(largest)?, weights_of(largest)?);
-        let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
+        let found = Memory::new(&device, (2 + d) * 8, "the error")?;
         for i in weighed {
             let (chunk, from) = (&chunks[i], i * most as usize);
             let these = weights.get(from..from + chunk.rows as usize).unwrap_or(&[]);

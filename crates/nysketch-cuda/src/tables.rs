@@ -129,7 +129,7 @@ impl Tables {
         };
         let panels = self.spec.panels(per_thread);
         if panels > MOST_PANELS {
-            return Err(DeviceError::Plan("so many points at once"));
+            return Err(DeviceError::Plan("this many points at once"));
         }
         let filled = panels * GROUPS * per_thread;
         Ok(Step { variant, program, packed, panels: panels as u32, filled: filled as u32 })

@@ -65,16 +65,16 @@ impl CovarianceKind {
         let tied = self == CovarianceKind::Tied;
         let different = if tied { &covariances[..covariances.len().min(1)] } else { covariances };
         if !covariances.iter().all(|c| matrix(c) == self.is_matrix()) {
-            Some("has covariances of another kind than it says")
+            Some("has covariances of another kind than it declares")
         } else if tied && covariances.iter().any(|c| *c != covariances[0]) {
-            Some("has components with different covariances, but says that they are tied")
+            Some("has components with different covariances, but declares them as tied")
         } else if !different.iter().all(|c| c.cholesky().is_some()) {
             Some(match self.is_matrix() {
                 true => "has a covariance that is not positive definite",
                 false => "has a variance that is not positive",
             })
         } else if self == CovarianceKind::Spherical && !covariances.iter().all(spherical) {
-            Some("has variances that differ between columns, but says that they are spherical")
+            Some("has variances that differ between columns, but declares them as spherical")
         } else {
             None
         }

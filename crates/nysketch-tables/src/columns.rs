@@ -276,11 +276,11 @@ pub fn roles(schema: &Schema, chosen: &Chosen, taken: &[&str], all: bool) -> Vec
             _ if column.index => "the index of a pandas table; `columns` reads it".into(),
             Kind::Date(_) => format!("dates; `dates={name}` reads them"),
             Kind::Other { text: true } => {
-                format!("neither numbers nor text; `categorical={name}` reads its text")
+                format!("not numbers and not text; `categorical={name}` reads its text")
             }
             Kind::Other { text: false } => "cannot be read as numbers or text".into(),
             Kind::View => "a list view, which cannot be read".into(),
-            Kind::List => "vectors whose length the first rows do not tell".into(),
+            Kind::List => "vectors whose length the first rows do not show".into(),
             Kind::Number | Kind::Truth | Kind::Text | Kind::Vector(_) => "excluded".into(),
         })
     };

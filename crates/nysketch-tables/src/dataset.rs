@@ -286,7 +286,7 @@ fn notes_of(opened: &[Opened], places: &[Places], unused: &[String], found: &Fou
     let mut notes = Vec::new();
     if !unused.is_empty() {
         let unused = unused.join(", ");
-        notes.push(format!("columns skipped because the first file lacks them: {unused}"));
+        notes.push(format!("columns skipped because the first file does not have them: {unused}"));
     }
     notes.extend(found.notes());
     for (opened, _) in opened.iter().zip(places).filter(|(_, p)| p.by_position) {

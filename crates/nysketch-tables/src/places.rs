@@ -160,7 +160,8 @@ impl Places {
         if !missing.is_empty() && !by_position {
             let plural = if missing.len() > 1 { "s" } else { "" };
             let missing = missing.join(", ");
-            let mut how = format!("lacks the column{plural} {missing}; it has {}", schema.list());
+            let mut how =
+                format!("does not have the column{plural} {missing}; it has {}", schema.list());
             if names.rowwise && schema.named && schema.texts {
                 how.push_str("; if its first line is a row, pass `no_header`");
             }
@@ -242,7 +243,7 @@ impl Finder<'_> {
             Some(found) if !self.by_position => Ok(found),
             _ => match self.schema.sources.get(number) {
                 Some(found) => Ok(*found),
-                None => Err(Error::columns(self.file, format!("lacks the column {name}"))),
+                None => Err(Error::columns(self.file, format!("does not have the column {name}"))),
             },
         }
     }
@@ -373,7 +374,7 @@ impl Finder<'_> {
             _ => known,
         };
         if length.is_some_and(|n| coordinate >= n) {
-            let how = format!("lacks the column {}[{coordinate}]", described.name);
+            let how = format!("does not have the column {}[{coordinate}]", described.name);
             return Err(Error::columns(self.file, how));
         }
         match vectors.iter_mut().find(|v| v.column == column) {

@@ -212,7 +212,7 @@ impl DatasetPart<'_> {
             let Some(raw) = open.track.read()? else {
                 file.check_unchanged()?;
                 if open.end.is_some_and(|end| end != open.position) {
-                    let how = "holds fewer rows than its header says; it is damaged";
+                    let how = "holds fewer rows than its header declares; it is damaged";
                     return Err(Error::damaged(&file.file.name, how).into());
                 }
                 let end = open.end.is_none().then_some(open.position);

@@ -15,6 +15,7 @@ use nysketch_core::sketch::Sketch;
 use nysketch_core::sketch::columns::ColumnSummary;
 use nysketch_core::sums::Sum;
 use nysketch_learn::decoder::Context;
+use nysketch_learn::decoder::spectrum::Spectrum;
 use nysketch_learn::decoder::{Explanation, noise_floor};
 use nysketch_learn::model::Model;
 use nysketch_learn::theory::{Theory, TheoryParams};
@@ -296,18 +297,17 @@ impl Inspection {
         if plan.landmarks().is_none() {
             return Ok(found);
         }
+        found.missed = Some(if sketch.rows() > 0 { sketch.missed() } else { Vec::new() });
         let mut ranks = Ranks::default();
-        for rung in (0..plan.bandwidths.len()).filter(|_| few(plan)) {
-            if let Some(map) = context.map(rung)? {
-                ranks.push(map);
+        if few(plan) {
+            // The noise of rows with weights is not known.
+            let is_known = sketch.rows() > 0 && plan.weighting.is_none();
+            found.dimensions = is_known.then(|| Dimensions::none(sketch));
+            for rung in 0..plan.bandwidths.len() {
+                look_at(context, rung, &mut ranks, found.dimensions.as_mut())?;
             }
         }
         found.ranks = Some(ranks);
-        found.missed = Some(if sketch.rows() > 0 { sketch.missed() } else { Vec::new() });
-        // The noise of weighted rows is unknown.
-        if sketch.rows() > 0 && few(plan) && plan.weighting.is_none() {
-            found.dimensions = Some(dimensions(context)?);
-        }
         if plan.collect.cells {
             found.cells = Some(cell_counts(sketch));
             found.raw_rows = RawRows::of_sketch(sketch).total();
@@ -380,21 +380,52 @@ fn few(plan: &Plan) -> bool {
     Work::eigen(plan.features.points().len(), plan.bandwidths.len()).is_small()
 }
 
-fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
-    let sketch = context.sketch();
-    let lambda = 1.0 / (sketch.complete_rows() as f64).sqrt();
-    let (mut effective_dimension, mut largest_leverage) = (Vec::new(), Vec::new());
-    let mut floor = Vec::new();
-    for rung in 0..context.plan().bandwidths.len() {
-        let spectrum = context.spectrum(rung)?;
-        effective_dimension.push(spectrum.effective_dimension(lambda));
-        largest_leverage.push(spectrum.largest_leverage(lambda));
-        if let (Some(map), true) = (context.map(rung)?, context.plan().collect.kernel) {
+/// Bytes of kernel matrices that are kept for whatever else is asked for. Larger ones are computed for each bandwidth and
+/// dropped, since a small file may have many bandwidths.
+const KEPT: usize = 1 << 26;
+
+impl Dimensions {
+    /// Those of no bandwidth.
+    fn none(sketch: &Sketch) -> Self {
+        let lambda = 1.0 / (sketch.complete_rows() as f64).sqrt();
+        let (effective_dimension, largest_leverage) = (Vec::new(), Vec::new());
+        Dimensions { lambda, effective_dimension, largest_leverage, noise_floor: Vec::new() }
+    }
+
+    fn push(&mut self, sketch: &Sketch, rung: usize, map: &NystromMap, spectrum: &Spectrum) {
+        self.effective_dimension.push(spectrum.effective_dimension(self.lambda));
+        self.largest_leverage.push(spectrum.largest_leverage(self.lambda));
+        if sketch.plan().collect.kernel {
             let norm2 = map.squared_norm(&sketch.feature_means(rung), DECODING_CUTOFF);
-            floor.push(noise_floor(norm2, sketch.complete_rows()));
+            self.noise_floor.push(noise_floor(norm2, sketch.complete_rows()));
         }
     }
-    Ok(Dimensions { lambda, effective_dimension, largest_leverage, noise_floor: floor })
+}
+
+/// Adds what the kernel matrix of one bandwidth says.
+fn look_at(
+    context: &Context<'_>,
+    rung: usize,
+    ranks: &mut Ranks,
+    dimensions: Option<&mut Dimensions>,
+) -> Result<()> {
+    let (plan, sketch) = (context.plan(), context.sketch());
+    let Some(landmarks) = plan.landmark_space() else { return Ok(()) };
+    let (m, d) = (landmarks.len(), landmarks.dims());
+    let is_kept = (24 * m * m + 4 * m * d) * plan.bandwidths.len() <= KEPT;
+    if is_kept && let Some(map) = context.map(rung)? {
+        ranks.push(map);
+        if let Some(dimensions) = dimensions {
+            dimensions.push(sketch, rung, map, context.spectrum(rung)?);
+        }
+        return Ok(());
+    }
+    let map = NystromMap::new(&landmarks, plan.kernel.at(plan.bandwidths[rung]), CUTOFF)?;
+    ranks.push(&map);
+    if let Some(dimensions) = dimensions {
+        dimensions.push(sketch, rung, &map, &Spectrum::new(sketch, rung)?);
+    }
+    Ok(())
 }
 
 fn cell_counts(sketch: &Sketch) -> CellCounts {

@@ -212,7 +212,7 @@ fn rules_that_a_plan_does_not_go_with_are_refused() {
     assert!(error.contains("does not measure"), "{error}");
     let bare = Arc::new(plan.without_witness_rows());
     let error = empty(&bare, FoldRule::by_key(4, "user").unwrap()).unwrap_err().to_string();
-    assert!(error.contains("witness rows are not at hand"), "{error}");
+    assert!(error.contains("retained rows are not at hand"), "{error}");
     assert!(empty(&bare, FoldRule::by_content(4).unwrap()).is_ok());
     // A source without keys cannot be split by key.
     let rule = FoldRule::by_key(4, "user").unwrap();

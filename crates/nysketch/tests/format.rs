@@ -664,7 +664,7 @@ fn each_broken_rule_of_recipes_is_named() {
         (&mixed, ",\"units\":[]", "", "from version 3 on"),
         (&mixed, "gaussian", "laplace", "landmarks and the Gaussian kernel"),
         (&mixed, "\"name\":\"kind\"", "\"name\":\"kind\",\"weight\":2", "unknown field `weight`"),
-        (&holes, "\"cells\",\"kernel\"", "\"kernel\"", "cells, where rows may lack values"),
+        (&holes, "\"cells\",\"kernel\"", "\"kernel\"", "cells if values may be missing"),
         (&holes, "\"least_present\":2", "\"least_present\":0", "between 1 and all"),
         (&holes, "\"least_present\":2", "\"least_present\":7", "between 1 and all"),
         (&holes, "\"least_present\":2", "\"least_present\":-1", "-1"),

@@ -83,7 +83,7 @@ fn models_depend_on_the_witnesses_alone() {
     assert_eq!((*covariance, model.report.likelihood), (CovarianceKind::Diag, None));
     // Full covariances can be requested, with a note.
     let model = fit(&light, &gmm(4).covariance(CovarianceKind::Full)).unwrap();
-    assert!(model.report.notes[0].contains("without witness rows"), "{:?}", model.report.notes);
+    assert!(model.report.notes[0].contains("without retained rows"), "{:?}", model.report.notes);
     // Too few rows for this number of parameters.
     let model = fit(&sketch, &gmm(40)).unwrap();
     assert!(model.report.notes[0].contains("diagonal covariances"), "{:?}", model.report.notes);

@@ -84,6 +84,8 @@ class Sketching(BaseEstimator):
 
     def _allows_nan(self) -> bool:
         """Return whether missing values are allowed."""
+        if hasattr(self, "_allowed_nan"):
+            return self._allowed_nan
         if self.plan is not None:
             return self._skips() or self.plan.missing == "partial"
         return self._skips() or (self.missing in ("auto", "partial") and "cells" in self._sums())
@@ -94,7 +96,16 @@ class Sketching(BaseEstimator):
 
     def _forget(self) -> None:
         """Forget the last fit, so that the estimator is not fitted if the new fit fails."""
-        for name in ("sketch_", "plan_", "_labels", "_inertia", "_last", "_model"):
+        for name in (
+            "sketch_",
+            "plan_",
+            "_labels",
+            "_inertia",
+            "_lower_bound",
+            "_last",
+            "_model",
+            "_allowed_nan",
+        ):
             self.__dict__.pop(name, None)
 
     def _sketched(self, X: Any, sample_weight: Any, *, first: bool) -> tuple[Rows, Plan, Sketch]:
@@ -356,6 +367,11 @@ class Learning(Sketching):
         -------
         self
         """
+        if self._dropped():
+            raise ValueError(
+                "partial_fit adds rows to a sketch, which drop_rows has removed; call fit with all "
+                "rows, or drop_rows after the last call"
+            )
         first = not hasattr(self, "sketch_")
         rows, plan, sketch = self._sketched(X, sample_weight, first=first)
         if first:
@@ -377,11 +393,57 @@ class Learning(Sketching):
     @property
     def model_(self) -> Model:
         """The model, learned again if rows were added."""
-        if not hasattr(self, "sketch_"):
+        if not self.__sklearn_is_fitted__():
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         if self._model is None:
             self._model = self._learn(self.plan_, self.sketch_)
         return self._model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "sketch_") or self._dropped()
+
+    def _dropped(self) -> bool:
+        """Whether ``drop_rows`` has left the model alone."""
+        return getattr(self, "_model", None) is not None and not hasattr(self, "sketch_")
+
+    def drop_rows(self) -> Self:
+        """Keep the model, and drop everything that contains rows of the data.
+
+        A sketch and its plan contain rows: landmarks, retained rows and cells of a single row. Of a
+        small table these are all its rows, and a pickle of the estimator contains them. After this
+        call neither does: ``sketch_`` and ``plan_`` are removed, and the parameter ``plan`` becomes
+        None. ``model_``, ``predict``, ``transform``, ``score`` and labels work as before.
+        ``partial_fit`` needs the sketch and is refused; ``fit`` starts anew. The texts of categories
+        stay, since they are part of the model.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, pickle
+        >>> from nysketch import CompressiveKMeans
+        >>> X = np.arange(20.0).reshape(10, 2)
+        >>> kmeans = CompressiveKMeans(2, random_state=0).fit(X).drop_rows()
+        >>> len(pickle.loads(pickle.dumps(kmeans)).predict(X))
+        10
+        >>> hasattr(kmeans, "sketch_")
+        False
+        """
+        check_is_fitted(self)
+        if self._dropped():
+            return self
+        self._before_drop()
+        # The model is learned first, and which rows it takes is known from the plan.
+        model, allowed_nan = self.model_, self._allows_nan()
+        for name in ("sketch_", "plan_", "_last"):
+            self.__dict__.pop(name, None)
+        self._model, self._allowed_nan, self.plan = model, allowed_nan, None
+        return self
+
+    def _before_drop(self) -> None:
+        """Computes what is asked of the sketch later."""
 
     def _learn(self, plan: Plan, sketch: Sketch) -> Model:
         k = self._k()

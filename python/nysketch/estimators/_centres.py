@@ -139,6 +139,13 @@ class Centres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, L
             array = isinstance(rows.X, np.ndarray) and self.compute_labels
             self._last = rows._replace(X=rows.X.copy()) if array else rows
 
+    def _before_drop(self) -> None:
+        # Labels of the last rows, and what the centres leave, where there are any.
+        for name in ("labels_", "inertia_"):
+            value = getattr(self, name, None)
+            if value is not None:
+                setattr(self, f"_{name[:-1]}", value)
+
     @property
     def labels_(self) -> np.ndarray:
         """Label of every row of ``fit``, or of the last ``partial_fit``."""

@@ -359,6 +359,9 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
             return np.swapaxes(np.linalg.inv(np.linalg.cholesky(covariances)), -1, -2)
         return 1.0 / np.sqrt(covariances)
 
+    def _before_drop(self) -> None:
+        self._lower_bound = self.lower_bound_
+
     @property
     def converged_(self) -> bool:
         """Whether the decoder has converged."""
@@ -367,6 +370,8 @@ class CompressiveGaussianMixture(DensityMixin, Learning):
     @property
     def lower_bound_(self) -> float:
         """Mean log-likelihood, estimated from the sketch."""
+        if hasattr(self, "_lower_bound"):
+            return self._lower_bound
         likelihood = self.model_.report["likelihood"]
         if likelihood is not None:
             return likelihood["mean"]

@@ -37,7 +37,7 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     }
     let collect = sketch.plan().collect;
     if args.plot.is_some() && low == high && !(collect.cells || collect.moments) {
-        let needs = "--plot draws clusters beside all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
+        let needs = "--plot compares clusters with all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
         return Err(Usage(needs.into()).into());
     }
     let params = resolve(args, sketch.plan(), low)?.threads(common.threads());
@@ -166,7 +166,7 @@ fn tell_doubts(common: &Common, model: &Model) {
         }
         Status::EvaluationLimit if !model.report.replicates.is_empty() => note(
             common,
-            "the pursuit was still improving when it reached its limit of evaluations; raise --replicates, or try another --seed",
+            "the pursuit was still improving at its limit of evaluations; raise --replicates, or try another --seed",
         ),
         Status::IterationLimit | Status::EvaluationLimit => note(
             common,

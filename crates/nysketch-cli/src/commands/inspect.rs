@@ -183,13 +183,13 @@ fn noise_lines(noise: &ExpectedNoise, text: &mut String) {
     }
 }
 
-/// The sketch with the witness rows of its plan, where they are in a plan beside it and not in its file.
+/// The sketch with the retained rows of its plan, where they are in a plan beside it and not in its file.
 fn with_witnesses(sketch: &Sketch, path: &Path, common: &Common) -> Result<Option<Sketch>> {
     if !sketch.plan().lacks_witnesses() {
         return Ok(None);
     }
     let Some((file, plan)) = plan_beside(path, sketch.plan()) else { return Ok(None) };
-    note(common, &format!("witness rows for the theory come from {}", file.display()));
+    note(common, &format!("retained rows for the theory come from {}", file.display()));
     Ok(Some(sketch.clone().with_witnesses_of(&plan)?))
 }
 
@@ -221,10 +221,10 @@ fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
     };
     if found.not_compared > 0 {
         let rows = count(found.not_compared, "row");
-        text.push_str(&format!("\n{rows} could not be compared: they lack numbers"));
+        text.push_str(&format!("\n{rows} could not be compared: numbers are missing"));
     }
     if found.witnesses_elsewhere {
-        text.push_str("\nwitness rows are kept in the plan's own file: look there, too");
+        text.push_str("\nretained rows are kept in the plan's own file: look there, too");
     }
     text.push('\n');
     text
@@ -257,7 +257,11 @@ fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
     if let Some(terms) = masked.terms() {
         line(&mut text, "noise", &format!("a share for {}", terms.promise(plan)));
     }
-    line(&mut text, "contains", "sums that only the masked sketches of all parties tell, together");
+    line(
+        &mut text,
+        "contains",
+        "sums that only the masked sketches of all parties reveal together",
+    );
     result(common, &json, &text)
 }
 
@@ -371,7 +375,7 @@ fn rows_text(found: &Inspection, rows: u64) -> String {
     }
     if let Some(complete) = found.complete.filter(|complete| *complete < rows) {
         let share = percent(complete as f64 / rows as f64);
-        text.push_str(&format!(", {share} of them without missing numbers"));
+        text.push_str(&format!(", {share} complete"));
     }
     text
 }
@@ -464,7 +468,7 @@ fn theory_lines(t: &Theory, text: &mut String) {
     let whole = |x: f64| if x < 1e12 { thousands(x.ceil() as u64) } else { short(x) };
     let model = if t.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
     text.push_str(&format!(
-        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} pairs of them sampled and the worst followed\n",
+        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} sampled pairs, the worst ones improved\n",
         short(t.sigma2),
         t.delta,
         t.k,
@@ -473,8 +477,8 @@ fn theory_lines(t: &Theory, text: &mut String) {
     let sampled = thousands(t.sampled as u64);
     let (of, decisive) = match t.basis {
         Basis::Rows => ("rows; pairs at others", true),
-        Basis::Witnesses => ("witness rows; pairs at others", true),
-        _ => ("landmarks, at which pairs are, too: --rows FILE would tell more", false),
+        Basis::Witnesses => ("retained rows; pairs at others", true),
+        _ => ("landmarks, which the pairs also use; --rows FILE gives better estimates", false),
     };
     line(text, "Σ", &format!("estimated from {sampled} {of}; ‖Σ‖ = {}", short(t.norm)));
     line(text, "λ_t (13)", &format!("{} for t = {}", short(t.lambda), short(t.t)));
@@ -565,7 +569,7 @@ fn theory_lines(t: &Theory, text: &mut String) {
             text,
             "(18)",
             &format!(
-                "allows an excess risk of {} or more beside the bias: C_F ≥ {}, ‖A(π − π_n)‖ ≈ {}{excess}",
+                "allows an excess risk of {} or more in addition to the bias: C_F ≥ {}, ‖A(π − π_n)‖ ≈ {}{excess}",
                 short(risk.bound),
                 short(risk.constant),
                 short(risk.noise)
@@ -589,7 +593,7 @@ fn rows_of(file: &Path, plan: &Plan) -> Result<Vec<Vec<f64>>> {
     Ok(Dataset::open([file], &options)?.read_all()?)
 }
 
-/// Where the witness rows of the plan are, which this file does not hold.
+/// Where the retained rows of the plan are, which this file does not hold.
 fn witnesses_elsewhere(path: &Path, plan: &Plan) -> String {
     match plan_beside(path, plan) {
         Some((found, _)) => format!("not in this file, but in {}", found.display()),

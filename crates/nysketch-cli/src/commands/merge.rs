@@ -56,7 +56,7 @@ fn tell_people(total: &Sketch, args: &Merge, common: &Common) {
     let (Some(people), Some(rows)) = (total.plan().people(), total.person_rows()) else { return };
     if rows > people.rows && !args.disjoint_people {
         let message = format!(
-            "one '{}' may have {rows} rows in all of these, and noise grows with that; --disjoint-people if each is in one alone",
+            "one '{}' may have {rows} rows in these sketches together, and the noise grows with that number; use --disjoint-people if each person is in one sketch only",
             people.column
         );
         note(common, &message);

@@ -96,7 +96,8 @@ fn lost(planned: &Planned) -> Lost<'_> {
 pub fn with_missing(input: &InputArgs, options: &PlanOptions) -> Result<InputArgs> {
     let skip = input.skip_invalid || options.missing == Some(MissingArg::Skip);
     if input.skip_invalid && options.missing == Some(MissingArg::Error) {
-        let message = "--skip-invalid skips rows that lack values, which --missing error refuses";
+        let message =
+            "--skip-invalid skips rows with missing values, but --missing error refuses them";
         return Err(Usage(message.into()).into());
     }
     Ok(InputArgs { skip_invalid: skip, ..input.clone() })

@@ -105,7 +105,7 @@ fn said_of_flag(model: &Model, share: f64, threshold: f64) -> String {
             let ends = [(share - error).max(0.0), (share + error).min(1.0)].map(|x| 100.0 * x);
             format!("({:.digits$} % to {:.digits$} %)", ends[0], ends[1])
         }
-        false => "(estimated from cells; without witness rows, the error is not known)".into(),
+        false => "(estimated from cells; without retained rows, the error is not known)".into(),
     };
     format!(
         "outliers have a log density below {}; about {} % of the rows of the sketch are below it {known}",

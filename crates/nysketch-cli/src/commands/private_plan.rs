@@ -45,7 +45,7 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
         )
     });
     let from = match (&private.public[..], &private.release) {
-        ([], Some(release)) => format!("landmarks from what {} says", release.display()),
+        ([], Some(release)) => format!("landmarks from the release {}", release.display()),
         ([], None) => "landmarks from all over the bounds".into(),
         _ => format!("landmarks from {}, which everybody may see", count(report.rows, "row")),
     };

@@ -164,7 +164,7 @@ fn engine(
     Ok(engine)
 }
 
-/// How rows are dealt to folds, where that was asked for.
+/// How rows are assigned to folds, where that was asked for.
 fn fold_rule(args: &SketchArgs) -> Result<Option<FoldRule>> {
     let by = args.fold_by.clone().map_or(FoldBy::Content, FoldBy::Key);
     Ok(args.folds.map(|count| FoldRule::new(count, by)).transpose()?)
@@ -183,7 +183,7 @@ fn check_people(args: &SketchArgs, plan: &Plan) -> Result<()> {
     match refused.into_iter().find(|(said, _)| *said) {
         None => Ok(()),
         Some((_, what)) => Err(Usage(format!(
-            "{what} does not go with a plan that protects {people}: which rows of a person count is found by reading all of them twice"
+            "{what} cannot be used with a plan that protects {people}: all rows must be read twice to decide which rows of a person count"
         ))
         .into()),
     }
@@ -216,11 +216,8 @@ const MANY_BEYOND: f64 = 0.05;
 fn tell_beyond(run: &Run, common: &Common) {
     let (beyond, all) = (run.beyond(), run.sketch().rows().max(1));
     let share = beyond as f64 / all as f64;
-    let message = format!(
-        "{} ({}) count at the bounds, which they are beyond",
-        count(beyond, "row"),
-        percent(share)
-    );
+    let message =
+        format!("{} ({}) were clipped to the bounds", count(beyond, "row"), percent(share));
     if share > MANY_BEYOND {
         warn(&format!("{message}: are bounds and rows in the same units?"));
     } else if beyond > 0 {
@@ -292,7 +289,7 @@ fn check_missing(args: &SketchArgs, plan: &Plan) -> Result<()> {
         }
         None | Some(MissingArg::Skip) => return Ok(()),
         Some(_) => {
-            "what becomes of rows that lack values is decided by the plan; with --plan, --missing can only be skip"
+            "the plan decides how missing values are treated; with --plan, --missing can only be skip"
         }
     };
     Err(Usage(message.into()).into())

@@ -27,7 +27,7 @@ impl Plans {
                 None => "do not exist: the plan keeps none",
             };
             return Err(
-                Usage(format!("the witness rows that --embed-witnesses asks for {why}")).into()
+                Usage(format!("the retained rows that --embed-witnesses asks for {why}")).into()
             );
         }
         let embed = args.embed_witnesses || (args.plan_file.is_none() && args.by.is_none());
@@ -53,7 +53,7 @@ pub fn attach(
         let sketch = sketch.with_witnesses_of(&plan).with_context(|| path.display().to_string())?;
         if sketch.plan().lacks_witnesses() {
             bail!(
-                "{} does not hold the witness rows of its plan; give the file that 'nysketch plan' has written",
+                "{} does not hold the retained rows of its plan; give the file that 'nysketch plan' has written",
                 named.display()
             );
         }
@@ -65,11 +65,11 @@ pub fn attach(
     let Some((found, plan)) = plan_beside(path, sketch.plan()) else {
         note(
             common,
-            "the plan of this sketch keeps witness rows that are not in the file; with --plan PLAN, mixtures can be better and have full covariances",
+            "the plan of this sketch keeps retained rows that are not in the file; with --plan PLAN, mixtures can be better and have full covariances",
         );
         return Ok(sketch);
     };
-    note(common, &format!("witness rows come from {}, the plan of this sketch", found.display()));
+    note(common, &format!("retained rows come from {}, the plan of this sketch", found.display()));
     Ok(sketch.with_witnesses_of(&plan)?)
 }
 

@@ -8,7 +8,7 @@ pub const FOLDER_VARIABLE: &str = "NYSKETCH_LEDGERS";
 
 /// Errors of ledgers, and uses that they forbid.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
+#[allow(missing_docs, reason = "the message of each variant explains its fields")]
 #[non_exhaustive]
 pub enum LedgerError {
     #[error("there is no home folder for ledgers; set {FOLDER_VARIABLE} to a folder that is kept")]

@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 /// Why a sketch was not masked, or masked sketches not added up. Fields say which; the message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
+#[allow(missing_docs, reason = "the message of each variant explains its fields")]
 #[non_exhaustive]
 pub enum MaskingError {
-    #[error(
-        "the list of parties has {found} of them; between 2 and {most} can add up their sketches"
-    )]
+    #[error("the list has {found} parties; between 2 and {most} are possible")]
     PartyCount { found: usize, most: usize },
     #[error(
         "'{id}' cannot be the id of a party; use 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
@@ -36,7 +34,7 @@ pub enum MaskingError {
     )]
     AnotherKey { id: String },
     #[error(
-        "'{found}' is not the id of a session: 32 to 128 hexadecimal digits; one party makes it with 'nysketch keys session' and tells all others"
+        "'{found}' is not the id of a session: 32 to 128 hexadecimal digits; one party makes it with 'nysketch keys session' and sends it to all others"
     )]
     Session { found: String },
     #[error("the file is not a secret key of nysketch; 'nysketch keys new' makes one")]
@@ -61,7 +59,7 @@ pub enum MaskingError {
     )]
     Folds,
     #[error(
-        "this key was used in session {session} before, with another sketch, plan, list of parties or draw of noise; two masked files of one session would tell how they differ. Agree on a new session"
+        "this key was used in session {session} before, with another sketch, plan, list of parties or draw of noise; two masked files of one session would reveal their difference. Agree on a new session"
     )]
     Replay { session: String },
     #[error(
@@ -93,7 +91,7 @@ pub enum MaskingError {
     )]
     Missing { found: usize, parties: usize, session: String },
     #[error(
-        "the parties of these masked sketches are not those of the list they were made with ({expected}, found {found}); a file was altered"
+        "the parties of these masked sketches differ from the list they were made with ({expected}, found {found}); a file was altered"
     )]
     OtherParties { expected: String, found: String },
     #[error(

@@ -54,7 +54,7 @@ impl std::fmt::Display for Place {
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each variant says what its fields hold")]
+#[allow(missing_docs, reason = "the message of each variant explains its fields")]
 #[non_exhaustive]
 pub enum FormatError {
     #[error("not a nysketch file: {0}")]
@@ -74,13 +74,13 @@ pub enum FormatError {
     #[error("the file has a section '{0}' that this program does not know; use a newer nysketch")]
     Section(String),
     #[error(
-        "damaged file: the digest of the section '{section}' is {expected}, the file says {found}"
+        "damaged file: the digest of the section '{section}' is {expected}, but the file has {found}"
     )]
     SectionDigest { section: &'static str, expected: String, found: String },
     #[error("the file is a {found}, but a {expected} is needed here")]
     Kind { expected: &'static str, found: String },
     #[error(
-        "the file is a masked sketch, which says nothing by itself; add up all files of its session with 'nysketch merge'"
+        "the file is a masked sketch, which reveals nothing alone; merge all files of its session with 'nysketch merge'"
     )]
     Masked,
     #[error("damaged file: the tensor '{0}' is missing")]
@@ -91,7 +91,7 @@ pub enum FormatError {
     Shape { name: String, expected: String, found: String },
     #[error("damaged file: {0}")]
     Value(String),
-    #[error("damaged file: the plan's fingerprint is {expected}, the file says {found}")]
+    #[error("damaged file: the plan's fingerprint is {expected}, but the file has {found}")]
     Fingerprint { expected: String, found: String },
     #[error("damaged file: its bytes are not the canonical ones for its content")]
     NotCanonical,
@@ -410,7 +410,7 @@ pub enum Error {
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
     /// The operating system's random source failed, so noise cannot be drawn.
-    #[error("the operating system gives no random numbers: {0}")]
+    #[error("the operating system's random source failed: {0}")]
     Randomness(String),
     /// The plan is not private. The amount of noise depends on the largest contribution of one row,
     /// and only a private plan bounds it.
@@ -445,7 +445,7 @@ pub enum Error {
     },
     /// The operation needs exact sums, but was called on the reconstruction of a release.
     #[error(
-        "cannot {action} an estimate from a release: its sums have noise, which nothing but learning allows for"
+        "cannot {action} the reconstruction of a release: noisy releases support only fit, inspect and report"
     )]
     Released {
         /// The requested operation.
@@ -453,7 +453,7 @@ pub enum Error {
     },
     /// Rows cannot be subtracted, because the plan protects people rather than rows.
     #[error(
-        "the plan protects people by '{column}'; of those with more rows than count, others would count without what is subtracted, so sketch the rows that are left instead"
+        "the plan protects people by '{column}' and counts a limited number of rows of each; without the subtracted rows, other rows would count. Sketch the remaining rows instead"
     )]
     PeopleSubtracted {
         /// Name of the column that identifies people.

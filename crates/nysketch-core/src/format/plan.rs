@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// Versions of the format that are read. A file has the least version that can hold its content.
 pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=4;
 
-/// The section of witness rows, and its tensor.
+/// The section of retained rows, and its tensor.
 const WITNESSES: &str = "witnesses";
 const WITNESS_ROWS: &str = "witnesses.rows";
 const WITNESS_LEVELS: &str = "witnesses.levels";
@@ -70,7 +70,7 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<Value>,
     sampling: Option<String>,
-    /// From version 2 on: the SHA-256 of each section by its name, and how rows are dealt to folds.
+    /// From version 2 on: the SHA-256 of each section by its name, and how rows are assigned to folds.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<BTreeMap<String, String>>,
     seed: u64,
@@ -187,7 +187,7 @@ impl Metadata {
         }
     }
 
-    /// The digest of the section of witness rows, where there is one.
+    /// The digest of the section of retained rows, where there is one.
     pub fn witnesses(&self) -> Option<&str> {
         self.sections.as_ref()?.get(WITNESSES).map(String::as_str)
     }
@@ -237,7 +237,7 @@ fn sections(plan: &Plan) -> BTreeMap<String, String> {
 }
 
 impl Plan {
-    /// The bytes of the plan's file, with the witness rows where they are at hand.
+    /// The bytes of the plan's file, with the retained rows where they are at hand.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.content().encode()
     }
@@ -248,7 +248,7 @@ impl Plan {
     }
 
     /// SHA-256, in hexadecimal, of the plan's file without the tensors of sections, whose digests are in it: the
-    /// same whether or not witness rows are at hand.
+    /// same whether or not retained rows are at hand.
     pub fn fingerprint(&self) -> String {
         self.with_sections(Vec::new()).sha256()
     }
@@ -449,7 +449,7 @@ fn read_levels(
     Ok(bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
 }
 
-/// Reads the section of witness rows; they may be elsewhere.
+/// Reads the section of retained rows; they may be elsewhere.
 fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option<Witnesses>> {
     let Some(digest) = metadata.witnesses() else { return Ok(None) };
     if !is_sha256(digest) {

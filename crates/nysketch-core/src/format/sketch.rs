@@ -13,7 +13,7 @@ use safetensors::tensor::Dtype;
 use std::sync::Arc;
 
 impl Sketch {
-    /// The bytes of the sketch's file, with the plan's witness rows where they are at hand.
+    /// The bytes of the sketch's file, with the plan's retained rows where they are at hand.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.content().encode()
     }
@@ -23,7 +23,7 @@ impl Sketch {
         self.with_sections(section_tensors(self.plan()))
     }
 
-    /// SHA-256, in hexadecimal, of the sketch's file without witness rows: sketches of the same rows by the same plan,
+    /// SHA-256, in hexadecimal, of the sketch's file without retained rows: sketches of the same rows by the same plan,
     /// and hardly any others, have the same.
     pub fn digest(&self) -> String {
         self.with_sections(Vec::new()).sha256()
@@ -99,7 +99,7 @@ fn fold_tensors<'a>(plan: &Plan, folds: &'a Folds) -> Vec<Tensor<'a>> {
 /// Reads the sums of all folds but the last, and what they leave to the last of `total`.
 fn read_folds(reader: &mut Reader<'_>, rule: &str, plan: &Plan, total: &Sums) -> Result<Folds> {
     let rule = FoldRule::from_text(rule)
-        .ok_or_else(|| value_error(format!("the section '{FOLDS}' says '{rule}'")))?;
+        .ok_or_else(|| value_error(format!("the section '{FOLDS}' contains '{rule}'")))?;
     let stored = rule.count() as usize - 1;
     let (mut last, mut folds) = (total.clone(), vec![Sums::none(); stored]);
     for spec in plan.measured().specs() {

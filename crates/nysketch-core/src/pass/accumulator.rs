@@ -203,7 +203,7 @@ impl Accumulator {
                 "columns are logarithms, dates or vectors of length one",
             ),
             (plan.people().is_some(), "the plan protects people"),
-            (self.dealer.is_some(), "rows are dealt to folds"),
+            (self.dealer.is_some(), "rows are assigned to folds"),
         ];
         if let Some((_, reason)) = reasons.into_iter().find(|(applies, _)| *applies) {
             return Err(Error::NotOnDevice { reason });

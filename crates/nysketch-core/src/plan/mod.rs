@@ -277,7 +277,7 @@ impl Plan {
             return Err(Error::parameter(
                 "columns",
                 expected,
-                format!("{d}, {} of them different", unique.len()),
+                format!("{d} columns, {} different", unique.len()),
             ));
         }
         self.recipe.check(&self.columns)?;
@@ -326,11 +326,11 @@ impl Plan {
         let (categories, points) = (self.categories().len(), self.features.points().len());
         let gaussian = self.landmarks().is_some() && self.kernel == Kernel::Gaussian;
         if categories > 0 && !gaussian {
-            let expected = "landmarks and the Gaussian kernel, where there are categories";
+            let expected = "landmarks and the Gaussian kernel if there are categories";
             return Err(Error::parameter("`features`", expected, "others"));
         }
         if self.is_partial() && !self.collect.cells {
-            let expected = "cells, where rows may lack values";
+            let expected = "cells if values may be missing";
             return Err(Error::parameter("`collect`", expected, self.collect.names().join(",")));
         }
         let levels = |codes: &[u32], points: usize| {
@@ -386,7 +386,7 @@ impl Plan {
 pub(crate) const NOT_PRIVATE: &str = "left out with `private`";
 
 /// The error for retained rows without cells.
-pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since witness rows are weighted by the rows of their cells";
+pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since retained rows are weighted by the rows of their cells";
 
 /// Refuses points at which distances are not finite.
 fn check_points(name: &'static str, points: &Points, dims: usize, partial: bool) -> Result<()> {

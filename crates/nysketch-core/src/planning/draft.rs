@@ -94,7 +94,7 @@ impl Draft {
         if params.scale.is_none() && (times || !recipe.categories.is_empty()) {
             params.scale = Some(Scale::Standard);
             let why = if times { "points in time" } else { "categories" };
-            notes.push(format!("columns are scaled by their standard deviations, since there are {why}; `scale=none` leaves them as they are"));
+            notes.push(format!("columns are scaled by their standard deviations, because there are {why}; `scale=none` keeps them unscaled"));
         }
         let scale = params.scale.unwrap_or_default();
         if found.sample.is_empty() {

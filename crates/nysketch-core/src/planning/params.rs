@@ -146,7 +146,7 @@ pub enum Scale {
 impl Named for Scale {
     const PARAMETER: &'static str = "`scale`";
     const TABLE: &'static [Choice<Self>] = &[
-        Choice::new(Scale::None, "none", "Columns as they are"),
+        Choice::new(Scale::None, "none", "Unscaled columns"),
         Choice::new(Scale::Standard, "standard", "Columns divided by their standard deviation"),
         Choice::new(
             Scale::Robust,
@@ -183,7 +183,7 @@ impl Named for Missing {
             "auto",
             "partial where values are missing while planning, else error",
         ),
-        Choice::new(Missing::Error, "error", "A row that lacks a value is invalid"),
+        Choice::new(Missing::Error, "error", "A row with a missing value is invalid"),
         Choice::new(Missing::Partial, "partial", "Rows count by the values they have"),
     ];
 }

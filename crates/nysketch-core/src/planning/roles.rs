@@ -215,7 +215,7 @@ pub fn settle(
         let more = if lacking.len() > 3 { ", …" } else { "" };
         let plural = if lacking.len() == 1 { " has" } else { "s have" };
         said.notes.push(format!(
-            "{} column{plural} missing values ({}{more}); rows count by the values they have (`missing=partial`)",
+            "{} column{plural} missing values ({}{more}); rows contribute the values they have (`missing=partial`)",
             lacking.len(),
             named.join(", ")
         ));

@@ -155,7 +155,7 @@ impl Recipe {
         }
         let renamed = |(n, c): (&Number, &String)| n.step == Step::AsIs && n.input != *c;
         if let Some((number, _)) = self.numbers.iter().zip(columns).find(|pair| renamed(*pair)) {
-            let expected = "columns that are called what they are in the table";
+            let expected = "columns that have their names in the table";
             return refuse("the recipe", expected, number.input.clone());
         }
         if self.categories.len() > MAX_CATEGORIES {

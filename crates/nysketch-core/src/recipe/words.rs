@@ -108,7 +108,7 @@ pub fn value(step: Step, y: f64) -> String {
 /// ```
 pub fn deviation(step: Step, y: f64) -> String {
     match step {
-        Step::Log => format!("× {}", short(y.exp())),
+        Step::Log => format!("× {}", short(y.exp().min(f64::MAX))),
         Step::Time if y >= DAY => format!("{} days", short(y / DAY)),
         Step::Time => format!("{} hours", short(y / 3600.0)),
         _ => short(y),

@@ -92,7 +92,7 @@ impl Suitability {
         if !gaps.is_empty() {
             let named = gaps[..gaps.len().min(NAMED)].join(", ");
             let more = if gaps.len() > NAMED {
-                format!(", and {} more columns likewise", gaps.len() - NAMED)
+                format!(", and {} more columns in the same way", gaps.len() - NAMED)
             } else {
                 String::new()
             };

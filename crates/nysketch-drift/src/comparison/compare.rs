@@ -19,6 +19,7 @@ use nysketch_core::numeric::work::Work;
 use nysketch_core::plan::Plan;
 use nysketch_core::sketch::{Sketch, check_same_plan};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Compares sketches of one plan. Results that depend on the plan alone are computed once.
@@ -47,8 +48,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Comparison {
     plan: Arc<Plan>,
-    /// `W` of each bandwidth; empty for Fourier features.
-    maps: Vec<NystromMap>,
+    /// `W` of each bandwidth, or of the middle one if all together are large; empty for Fourier
+    /// features.
+    maps: BTreeMap<usize, NystromMap>,
     /// Kernel matrices of the landmarks, for the test, if they are small.
     grams: Vec<Matrix>,
     /// The landmark nearest to each landmark; empty if there are fewer than two, or too many to
@@ -58,19 +60,23 @@ pub struct Comparison {
 
 /// Largest size of kernel matrices kept for all comparisons, in bytes. Larger ones are computed for
 /// each comparison.
-const KEPT: usize = 1 << 28;
+const KEPT: usize = 1 << 27;
 
 impl Comparison {
     /// A comparison for sketches of this plan.
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
-        let (mut maps, mut grams, mut neighbours) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut maps, mut grams, mut neighbours) = (BTreeMap::new(), Vec::new(), Vec::new());
         if let Some(landmarks) = plan.landmark_space() {
             let bandwidths = plan.bandwidths.iter().map(|sigma2| plan.kernel.at(*sigma2));
             if plan.collect.kernel {
                 Work::eigen(landmarks.len(), plan.bandwidths.len())
                     .check("comparing kernel sums")?;
-                for kernel in bandwidths.clone() {
-                    maps.push(NystromMap::new(&landmarks, kernel, DECODING_CUTOFF)?);
+                let each = 8 * landmarks.len().pow(2) + 4 * landmarks.len() * landmarks.dims();
+                let all = each * plan.bandwidths.len() <= KEPT;
+                for (rung, kernel) in bandwidths.clone().enumerate() {
+                    if all || rung == plan.bandwidths.len() / 2 {
+                        maps.insert(rung, NystromMap::new(&landmarks, kernel, DECODING_CUTOFF)?);
+                    }
                 }
             }
             let bytes = 8 * landmarks.len().pow(2) * plan.bandwidths.len();
@@ -107,7 +113,7 @@ impl Comparison {
         }
         let middle = self.plan.bandwidths.len() / 2;
         let means = sketch.feature_means(middle);
-        match self.maps.get(middle) {
+        match self.maps.get(&middle) {
             Some(map) => map.whitening.times(&means),
             None => means.iter().map(|f| f / (0.5 * means.len() as f64).sqrt()).collect(),
         }
@@ -137,7 +143,7 @@ impl Comparison {
             least_p_value: 1.0 / (params.draws + 1) as f64,
             no_test: None,
             note: None,
-            discrepancies: self.discrepancies(a, b),
+            discrepancies: self.discrepancies(a, b)?,
             columns: columns(a, b, params.level),
             categories: Vec::new(),
             missing: Vec::new(),
@@ -230,11 +236,22 @@ impl Comparison {
         changes
     }
 
-    fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Vec<Discrepancy> {
+    fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Result<Vec<Discrepancy>> {
         if !self.plan.collect.kernel || a.complete_rows() == 0 || b.complete_rows() == 0 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let each = |(rung, &sigma2): (usize, &f64)| {
+        let landmarks = self.plan.landmark_space();
+        let mut found = Vec::with_capacity(self.plan.bandwidths.len());
+        for (rung, &sigma2) in self.plan.bandwidths.iter().enumerate() {
+            let made;
+            let map = match (self.maps.get(&rung), &landmarks) {
+                (None, Some(landmarks)) => {
+                    let kernel = self.plan.kernel.at(sigma2);
+                    made = NystromMap::new(landmarks, kernel, DECODING_CUTOFF)?;
+                    Some(&made)
+                }
+                (kept, _) => kept,
+            };
             let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
             let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
             // Kernel sums use only complete rows.
@@ -242,14 +259,14 @@ impl Comparison {
             let [na, nb] = [a, b].map(|sketch| sketch.complete_rows() as f64 * unit);
             let both: Vec<f64> =
                 ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
-            let norm2 = |f: &[f64]| match self.maps.get(rung) {
+            let norm2 = |f: &[f64]| match map {
                 Some(map) => map.squared_norm(f, DECODING_CUTOFF),
                 None => dot(f, f) / (f.len() as f64 / 2.0),
             };
             let noise2 = (1.0 / na + 1.0 / nb) * (1.0 - norm2(&both)).max(0.0);
-            Discrepancy { sigma2, mmd: norm2(&change).sqrt(), noise: noise2.sqrt() }
-        };
-        self.plan.bandwidths.iter().enumerate().map(each).collect()
+            found.push(Discrepancy { sigma2, mmd: norm2(&change).sqrt(), noise: noise2.sqrt() });
+        }
+        Ok(found)
     }
 }
 

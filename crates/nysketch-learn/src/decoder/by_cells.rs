@@ -77,7 +77,7 @@ impl Decode for CellsDecoder {
             let points = context.witnessed().map_or(0, StandIns::len).max(1000);
             let (d, steps) = (context.plan().dims(), params.max_iterations);
             work(kind, points, params.k, d, params.restarts, steps)
-                .check("learning full covariances of so many columns")?;
+                .check("learning full covariances of this many columns")?;
         }
         let available = context.sketch().sums()[Sum::CellRows].iter().filter(|n| **n > 0).count();
         if params.k > available {
@@ -108,7 +108,7 @@ impl Decode for CellsDecoder {
         if atoms.len() < k {
             let found = atoms.len();
             job.report.notes.push(format!(
-                "the sketch tells only {found} points apart, so there are {found} centres instead of {k}"
+                "the sketch distinguishes only {found} points, so there are {found} centres instead of {k}"
             ));
         }
         let plan = job.context.plan();
@@ -130,7 +130,7 @@ impl Decode for CellsDecoder {
         if alone && job.context.witnessed().is_none() && job.context.is_plain() {
             if params.of_search().any(|(name, _)| name != "`min_variance`") {
                 let note =
-                    "starts, steps and tolerance of EM are for witness rows, which are not at hand";
+                    "starts, steps and tolerance of EM need retained rows, which are not available";
                 job.report.notes.push(note.into());
             }
             let effort = Effort::new(params.restarts, params.max_iterations);
@@ -253,7 +253,7 @@ fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
         false => "",
     };
     job.report.notes.push(format!(
-        "full covariances have {numbers} numbers here, more than a tenth of the {witnesses} witness rows{drawn}"
+        "full covariances have {numbers} numbers here, more than a tenth of the {witnesses} retained rows{drawn}"
     ));
     found
 }

@@ -261,7 +261,7 @@ impl<'a> Context<'a> {
         let made = once(&self.calibrated, || {
             let landmarks = self.plan().landmarks().filter(|_| self.plan().collect.kernel);
             let Some(landmarks) = landmarks else { return Ok(None) };
-            Work::eigen(landmarks.len(), 1).check("weights of so many landmarks")?;
+            Work::eigen(landmarks.len(), 1).check("weights of this many landmarks")?;
             let placed: Vec<f64> = landmarks.rows().flat_map(|z| self.placed(z)).collect();
             Ok(Some(calibrated(self.sketch, &placed)))
         });

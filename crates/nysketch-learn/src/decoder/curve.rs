@@ -132,7 +132,7 @@ impl Context<'_> {
         possible(low)?;
         possible(high)?;
         if plan.landmarks().is_none() {
-            let expected = "one number for a Fourier sketch, which cannot tell risks apart";
+            let expected = "one number for a Fourier sketch, which cannot distinguish risks";
             return Err(Error::parameter("`k`", expected, "a range"));
         }
         let mixture = params.task == Task::Gmm;
@@ -260,7 +260,7 @@ impl Context<'_> {
                 }
                 // Cells contain the variances of their rows but not the correlations.
                 if covariance.is_matrix() {
-                    return Err(missing("witness rows"));
+                    return Err(missing("retained rows"));
                 }
                 Ok((
                     logs - self.cells().own_likelihood(&atoms),

@@ -61,7 +61,7 @@ impl Verdict {
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Explained => "the model explains the sketch",
-            Verdict::FewLandmarks => "the landmarks are too few to tell",
+            Verdict::FewLandmarks => "the landmarks are too few to decide",
             Verdict::NotExplained => {
                 "k is too small, or clusters are not Gaussians with such covariances"
             }

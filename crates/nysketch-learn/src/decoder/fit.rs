@@ -184,12 +184,12 @@ impl Context<'_> {
         }
         if let Some(kind) = params.covariance {
             let blind = kind.is_matrix() && self.witnessed().is_none();
-            let note = "without witness rows, what columns do together inside a cell is not known";
+            let note = "without retained rows, what columns do together inside a cell is not known";
             return (kind, blind.then(|| note.into()));
         }
         let Some(points) = self.witnessed() else {
             let strange = self.plan().witness_rows().is_some();
-            let note = "the witness rows of the plan are not like the rows of this sketch, so that cells alone tell: \
+            let note = "the retained rows of the plan are not like the rows of this sketch, so that cells alone tell: \
                         diagonal covariances";
             return (CovarianceKind::Diag, strange.then(|| note.into()));
         };
@@ -200,7 +200,7 @@ impl Context<'_> {
         }
         let note = format!(
             "diagonal covariances, since full ones of k = {k} components in {d} columns have {numbers} numbers, too \
-             many for {} witness rows; ask for them with `covariance=full`",
+             many for {} retained rows; ask for them with `covariance=full`",
             points.witnesses()
         );
         (CovarianceKind::Diag, Some(note))
@@ -223,7 +223,7 @@ impl Context<'_> {
             true => ("cells", "the model may be some percent worse than one of all rows"),
             false => (
                 "landmarks",
-                "the model may be much worse than one of all rows, and than its estimated risk says",
+                "the model may be much worse than a model of all rows, and worse than its estimated risk",
             ),
         };
         Some(format!(
@@ -285,7 +285,7 @@ impl Context<'_> {
         let decoder = self.chosen(params);
         let extras = !plan.categories().is_empty() || plan.is_partial();
         if decoder != Decoder::Cells && extras {
-            let expected = "cells where there are categories or missing values";
+            let expected = "cells if there are categories or missing values";
             return Err(Error::parameter("`decoder`", expected, decoder.name()));
         }
         let searched = |name: &str| match (params.task, decoder) {

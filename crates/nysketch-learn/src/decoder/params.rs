@@ -270,7 +270,7 @@ impl FitParams {
                 return Err(Error::parameter("`init`", expected, self.decoder.name()));
             }
             if self.init.len() != self.k {
-                let expected = format!("{} centres, as `k` says", self.k);
+                let expected = format!("{} centres, the value of `k`", self.k);
                 return Err(Error::parameter("`init`", expected, self.init.len()));
             }
         }

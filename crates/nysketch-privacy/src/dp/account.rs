@@ -79,7 +79,7 @@ impl Account {
         let shared = match (self.parties, self.honest) {
             (None, None) => None,
             (Some(parties), Some(honest)) => Some(Shared::new(parties, honest).map_err(told)?),
-            _ => return Err(value_error("parties and honest ones stand together")),
+            _ => return Err(value_error("parties and honest parties are given together")),
         };
         Terms::of_costs(plan, budget, &costs?, self.person_rows, shared).map_err(told)
     }

@@ -232,7 +232,7 @@ impl Release {
     pub fn like_its_rows(&self, count: usize, seed: u64) -> Result<Table> {
         let (plan, estimate) = (self.plan(), self.estimate()?);
         if !plan.collect.cells || plan.recipe.numbers.iter().any(|n| n.step != Step::AsIs) {
-            let expected = "one with cells, of columns as they are";
+            let expected = "one with cells, of unscaled columns";
             return Err(Error::parameter("`release`", expected, "another"));
         }
         if estimate.rows() == 0 {

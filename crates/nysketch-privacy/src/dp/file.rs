@@ -42,7 +42,7 @@ impl Release {
         opened.check_fingerprint()?;
         let plan = opened.plan.clone();
         let Some(account) = opened.metadata.release.take() else {
-            return Err(value_error("a release says what it costs"));
+            return Err(value_error("a release must state its cost"));
         };
         let terms = Account::from_value(account)?.terms(&plan)?;
         let mut noisy = Vec::new();

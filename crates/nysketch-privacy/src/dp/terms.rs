@@ -35,7 +35,7 @@ impl Shared {
             true => Ok(Shared { parties, honest }),
             false => {
                 let expected = format!(
-                    "between 1 and {}, one less than the parties: whoever looks may be one of them, and knows its own noise",
+                    "between 1 and {}, one less than the parties: a reader may be one of the parties and knows its own noise",
                     parties.saturating_sub(1)
                 );
                 Err(Error::parameter("`honest`", expected, honest))
@@ -236,7 +236,7 @@ impl Terms {
         let (whom, with) = match (plan.people(), self.person_rows) {
             (Some(people), Some(rows)) => (
                 format!("all rows of one '{}', of which {rows} count at most", people.column),
-                "the rows of any one of them".to_string(),
+                "the rows of any one of the people".to_string(),
             ),
             _ => ("one row".into(), "any one row".into()),
         };

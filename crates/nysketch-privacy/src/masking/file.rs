@@ -80,7 +80,7 @@ impl Masked {
     pub fn read(mut opened: Opened<'_>) -> Result<Self> {
         let plan = opened.plan.clone();
         let Some(by) = opened.metadata.masked.take() else {
-            return Err(value_error("a masked sketch must say whose it is"));
+            return Err(value_error("a masked sketch must name its party"));
         };
         let label = label(&from_value(by)?)?;
         check_private(&plan).map_err(|e| value_error(e.to_string()))?;

@@ -33,7 +33,7 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{full}</title>\
              <style>{style}</style></head><body>\n\
              <header><h1 title=\"{full}\">{short}</h1>\
-             <div class=\"tools\"><button type=\"button\" id=\"theme\">Dark or light</button></div></header>\n<main>\n"
+             <div class=\"tools\"><button type=\"button\" id=\"theme\">Dark mode</button></div></header>\n<main>\n"
         );
         Page { html }
     }

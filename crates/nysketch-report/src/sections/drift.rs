@@ -167,7 +167,7 @@ fn verdict(drift: &Drift) -> Option<String> {
         }
         Some(Verdict::Changed) => format!("changed: more than {limit} of the rows moved"),
         Some(Verdict::CannotTell) => {
-            format!("cannot tell whether more than {limit} of the rows moved; more rows would")
+            format!("cannot tell whether more than {limit} of the rows moved; more rows are needed")
         }
         None => match &drift.no_test {
             Some(why) => format!("none on {limit}: {}", in_options(why)),
@@ -234,7 +234,7 @@ fn series(page: &mut Page, found: &[(String, Drift)], baseline: &str, level: f64
     let points: Vec<DriftPoint> = found.iter().map(|(n, d)| point(n.clone(), d)).collect();
     let drifted = points.iter().filter(|p| p.drift).count();
     page.text(&format!(
-        "{drifted} of {} differ; at most {} % of these are expected to be false alarms.",
+        "{drifted} of {} differ; at most {} % are expected to be false alarms.",
         points.len(),
         short(100.0 * level)
     ));

@@ -28,7 +28,7 @@ pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &S
         escape(&measured_at(plan)),
     ));
     if let Some(said) = columns::incomplete(sketch) {
-        page.text(&format!("Rows count by the values they have: {said}."));
+        page.text(&format!("Rows contribute the values they have: {said}."));
     }
     for of in curves {
         page.text(&format!("{}: {}.", task_name(of.task), suggestion(&of.curve)));

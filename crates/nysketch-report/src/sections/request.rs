@@ -71,7 +71,7 @@ impl<'a> ReportRequest<'a> {
             ));
         }
         if self.baseline.is_none() && !self.series.is_empty() {
-            return refuse("several sketches are shown beside a `baseline`: give one".into());
+            return refuse("several sketches need a `baseline` to compare with: give one".into());
         }
         Ok(())
     }

@@ -139,11 +139,11 @@ pub fn incomplete(sketch: &Sketch) -> Option<String> {
     let complete = Some(sketch.complete_rows()).filter(|rows| *rows < sketch.rows())? as f64;
     let collect = sketch.plan().collect;
     let sums = match (collect.kernel, collect.moments) {
-        (true, true) => "; kernel sums and moments are of these",
-        (true, false) => "; kernel sums are of these",
-        (false, true) => "; moments are of these",
+        (true, true) => "; kernel sums and moments use only these",
+        (true, false) => "; kernel sums use only these",
+        (false, true) => "; moments use only these",
         (false, false) => "",
     };
     let share = percent(complete / sketch.rows() as f64);
-    Some(format!("{} ({share}) lack no number{sums}", rows(sketch, complete)))
+    Some(format!("{} ({share}) are complete{sums}", rows(sketch, complete)))
 }

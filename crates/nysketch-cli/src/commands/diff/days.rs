@@ -144,7 +144,7 @@ fn unusual_text(today: &Path, found: &Unusual, thresholds: &Thresholds) -> Strin
     ));
     if let (Some(moved), Some([middle, most])) = (found.moved, found.others_moved) {
         text.push_str(&format!(
-            "moved    {} of today's rows beside the other days; of those days' {} in the middle and {} at most\n",
+            "moved    {} of today's rows compared with the other days; for those days, {} in the median and {} at most\n",
             percent(moved),
             percent(middle),
             percent(most)
@@ -256,14 +256,14 @@ fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
     }
     match (&found.alarm, &found.began) {
         (Some(alarm), Some(began)) => text.push_str(&format!(
-            "alarm on {}: the evidence reached {limit}; the change most likely began on {}\n",
+            "alarm on {}: the evidence exceeded {limit}; the change most likely began on {}\n",
             one_line(alarm),
             one_line(began)
         )),
         (Some(alarm), None) => {
-            text.push_str(&format!("alarm on {}: the evidence reached {limit}\n", one_line(alarm)))
+            text.push_str(&format!("alarm on {}: the evidence exceeded {limit}\n", one_line(alarm)))
         }
-        (None, _) => text.push_str(&format!("no alarm: the evidence did not reach {limit}\n")),
+        (None, _) => text.push_str(&format!("no alarm: the evidence stayed below {limit}\n")),
     }
     text.push_str(&format!(
         "exchangeable days raise a false alarm with a probability of at most {} %, however often one looks\n",

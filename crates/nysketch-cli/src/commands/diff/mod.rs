@@ -31,11 +31,10 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
     }
     let days = args.baseline.is_some() || args.watch;
     if !days && args.same_weekday {
-        return Err(Usage("--same-weekday goes with --baseline or --watch".into()).into());
+        return Err(Usage("--same-weekday needs --baseline or --watch".into()).into());
     }
     if days && args.tolerance.is_some() {
-        let message =
-            "--tolerance goes with two sketches or --against: days are compared with each other";
+        let message = "--tolerance needs two sketches or --against; --baseline and --watch compare days with each other";
         return Err(Usage(message.into()).into());
     }
     let (outcome, printed) = if let Some(baseline) = &args.baseline {

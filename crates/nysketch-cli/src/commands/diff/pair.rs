@@ -93,7 +93,7 @@ pub fn draw(
     match plot::drift(&DriftChart { points, baseline, level }) {
         Some(scene) => plot::write(file, &scene),
         None => {
-            note(common, "there is nothing to draw: neither discrepancies nor p-values");
+            note(common, "there is nothing to draw: no discrepancies and no p-values");
             Ok(())
         }
     }

@@ -27,7 +27,7 @@ pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Out
         }
     };
     if args.plot.is_some() || args.metrics.is_some() {
-        return Err(Usage("--segments writes neither pictures nor metrics".into()).into());
+        return Err(Usage("--segments writes no pictures and no metrics".into()).into());
     }
     let mut files: BTreeMap<String, [Option<PathBuf>; 2]> = BTreeMap::new();
     for (side, folder) in folders.into_iter().enumerate() {

@@ -125,7 +125,7 @@ fn text(first: &Path, baseline: &Sketch, found: &[Compared], thresholds: &Thresh
     let called = found.iter().filter(|c| c.drift.drift == Some(true)).count();
     let level = thresholds.params.level;
     text.push_str(&format!(
-        "\n{called} of {} differ; at most {} % of these are expected to be false alarms\n",
+        "\n{called} of {} differ; at most {} % are expected to be false alarms\n",
         found.len(),
         short(100.0 * level)
     ));

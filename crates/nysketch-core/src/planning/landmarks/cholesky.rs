@@ -58,7 +58,7 @@ pub fn pivoted_cholesky(
     }
     let (rows, columns) = (n as f64, m.min(n) as f64);
     Work { operations: rows * columns * columns, bytes: 8.0 * rows * columns }.check_beside(
-        "a Cholesky factor of so many landmarks",
+        "a Cholesky factor of this many landmarks",
         "`sampling=dsquared` or `sampling=uniform` take much less",
     )?;
     let mut factor = Factor {

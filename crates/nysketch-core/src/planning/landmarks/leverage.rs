@@ -146,7 +146,7 @@ pub fn bless(
 fn check_work(rows: usize, subset: f64) -> Result<()> {
     let operations = subset * subset * (2.0 * rows as f64 + subset);
     Work { operations, bytes: 16.0 * subset * subset }.check_beside(
-        "leverage scores for so many landmarks",
+        "leverage scores for this many landmarks",
         "`sampling=dsquared` or `sampling=uniform` take much less",
     )
 }
