@@ -348,7 +348,7 @@ def test_frames_of_cudf(gpu, few):
     there = Frame(gpu, mixed)
     assert holes == Plan.from_data(mixed, landmarks=20) and holes.missing == "partial"
     assert holes.sketch(there) == holes.sketch(mixed) and there.taken == [(names, "float64")]
-    with pytest.raises(ValueError, match="X lacks the column b"):
+    with pytest.raises(ValueError, match="X does not have the column b"):
         plan.sketch(Frame(gpu, frame.drop(columns="b")))
     # Columns that the plan does not measure are found by name on the host.
     users = frame.assign(user=np.arange(ROWS) % 7, w=1.0 + np.arange(ROWS) % 3)

@@ -264,7 +264,7 @@ def test_names_of_features(rows):
         estimator.predict(rows)
     with pytest.raises(ValueError, match="feature names should match"):
         estimator.predict(pd.DataFrame(rows, columns=["a", "b", "c", "e"]))
-    with pytest.raises(ValueError, match="lacks the column d"):
+    with pytest.raises(ValueError, match="does not have the column d"):
         estimator.predict(pa.table({"a": [1.0], "b": [1.0], "c": [1.0]}))
     frame = estimator.set_output(transform="pandas").transform(pd.DataFrame(rows, columns=names))
     assert list(frame.columns) == [f"compressivekmeans{c}" for c in range(3)]
@@ -420,7 +420,7 @@ def test_columns_go_by_name_where_there_are_names(rows):
         assert np.array_equal(alone.predict(X), labels)
         assert np.array_equal(alone.model_.predict(X), labels)
     assert alone.partial_fit(pl.from_pandas(backwards)).sketch_.rows == 6000
-    with pytest.raises(ValueError, match="lacks the column 'd'"):
+    with pytest.raises(ValueError, match="does not have the column 'd'"):
         CompressiveKMeans(3, plan=plan).fit(frame.rename(columns={"d": "e"}))
 
 
@@ -599,7 +599,7 @@ def test_columns_are_chosen_by_name(rows, tmp_path):
         assert list(some.feature_names_in_) == ["c2", "c0"]
         assert np.array_equal(some.cluster_centers_, expected.cluster_centers_)
         assert np.array_equal(some.predict(X), expected.labels_)
-    with pytest.raises(ValueError, match="lacks the column 'c9'"):
+    with pytest.raises(ValueError, match="does not have the column 'c9'"):
         CompressiveKMeans(3, columns=["c9"]).fit(table.to_pandas())
     with pytest.raises(ValueError, match="names in a list"):
         CompressiveKMeans(3, columns="c1").fit(table)

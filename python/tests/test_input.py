@@ -99,7 +99,7 @@ def test_columns_are_found_by_name(rows, columns, plan):
     ]:
         with pytest.raises(ValueError, match=message):
             Plan.from_data(X, **keywords)
-    with pytest.raises(ValueError, match="X lacks the column c0"):
+    with pytest.raises(ValueError, match="X does not have the column c0"):
         plan.sketch(table.drop_columns(["c0"]))
     with pytest.raises(ValueError, match="X has 3 features, but 4 are expected"):
         plan.sketch(rows[:, :3])
@@ -176,7 +176,7 @@ def test_data_frames_do_not_need_pyarrow(rows, columns, plan, monkeypatch):
     assert Plan.from_data(frame, landmarks=50) == plan
     assert plan.sketch(frame[["c3", "c1", "c0", "c2"]]) == plan.sketch(rows)
     assert Plan.from_data(frame, columns=["c2", "c0"]).columns == ["c2", "c0"]
-    with pytest.raises(ValueError, match="lacks the column 'c9'"):
+    with pytest.raises(ValueError, match="does not have the column 'c9'"):
         Plan.from_data(frame, columns=["c9"])
 
 

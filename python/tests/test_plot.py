@@ -70,7 +70,7 @@ def test_rows_of_a_picture_are_in_memory(rows):
     ]:
         with pytest.raises(TypeError, match=message):
             plot_clusters(model, X)
-    with pytest.raises(ValueError, match="lacks the column d"):
+    with pytest.raises(ValueError, match="does not have the column d"):
         plot_clusters(model, frame.drop("d"))
 
 

@@ -106,7 +106,7 @@ def test_files_read_by_the_workers_give_the_same_bytes(spark, folder, table, pla
     local = on_spark.sketch_parquet(spark, folder.as_uri(), plan)
     assert local == sketch, "a path with a scheme"
     other = Plan.from_data(pa.table({"z": [1.0, 2.0]}))
-    with pytest.raises(ValueError, match="lacks the column 'z'"):
+    with pytest.raises(ValueError, match="does not have the column 'z'"):
         on_spark.sketch_parquet(spark, str(folder), other)
 
 
@@ -310,7 +310,7 @@ def test_files_of_different_types(spark, tmp_path, monkeypatch):
 
 def test_bad_tables_are_told(spark, df, plan):
     for bad, message in [
-        (df.drop("c2"), "lacks the column 'c2'; it has c0, c1, c3, n, day"),
+        (df.drop("c2"), "does not have the column 'c2'; it has c0, c1, c3, n, day"),
         (df.withColumn("c1", df.day), "column 'c1' holds text, not numbers"),
         (df.select("*", df.c0.alias("c3")), "several columns 'c3'"),
     ]:
@@ -318,7 +318,7 @@ def test_bad_tables_are_told(spark, df, plan):
             on_spark.sketch(bad, plan)
     with pytest.raises(ValueError, match="no column of numbers"):
         on_spark.plan(df.select("day"))
-    with pytest.raises(ValueError, match="lacks the column 'hour'"):
+    with pytest.raises(ValueError, match="does not have the column 'hour'"):
         on_spark.sketch(df, plan, by="hour")
     for options, error, message in [
         ({"landmarks": 0}, ValueError, "landmarks must be at least 1"),

@@ -138,7 +138,7 @@ def test_what_becomes_of_columns_is_told(frame):
         "column 'name' is left out: it has 3000 different texts, as an id has",
         "1 column has missing values ('x'",
         "dates='when' would read: when",
-        "scale='none' leaves them as they are",
+        "scale='none' keeps them unscaled",
     ):
         assert part in text
     assert plan.columns == ["x", "y", "flag"] and plan.inputs == [
@@ -304,7 +304,7 @@ def test_estimators_take_mixed_frames(mixed, truth, kind):
     assert np.array_equal(again.labels_, labels)
     odd = mixed.head(3).assign(colour=["pink", None, "red"], x=np.nan)
     assert estimator.predict(odd).shape == (3,)
-    with pytest.raises(ValueError, match="lacks the column 'size'"):
+    with pytest.raises(ValueError, match="does not have the column 'size'"):
         estimator.predict(mixed.drop(columns="size"))
     with pytest.raises(ValueError, match="infinite|inf cannot be used"):
         estimator.predict(mixed.head(3).assign(x=np.inf))

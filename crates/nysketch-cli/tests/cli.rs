@@ -118,10 +118,10 @@ fn columns_are_chosen_and_matched_by_name() {
     f.fails(
         1,
         "sketch z.csv --plan p.nys -o s.nys",
-        &["z.csv lacks the columns b, name", "it has a, c"],
+        &["z.csv does not have the columns b, name", "it has a, c"],
     );
     f.fails(1, "plan x.csv -o s.nys --columns a,zz", &["no column 'zz'", "it has a, b, name"]);
-    f.fails(1, "plan x.csv z.csv -o s.nys", &["z.csv lacks the columns b, name"]);
+    f.fails(1, "plan x.csv z.csv -o s.nys", &["z.csv does not have the columns b, name"]);
 }
 
 #[test]
@@ -510,7 +510,7 @@ fn files_without_names_are_matched_by_position() {
     assert!(f.read("a.nys") == f.read("c.nys"));
     // The place of a weight among unnamed columns is unknown.
     f.write("w.csv", "w,a\n1,2\n1,3\n").ok("plan w.csv -o w.nys --weights w");
-    f.fails(1, "sketch x.npy --plan w.nys -o t.nys", &["x.npy lacks the columns a, w"]);
+    f.fails(1, "sketch x.npy --plan w.nys -o t.nys", &["x.npy does not have the columns a, w"]);
     f.write("index.csv", ",a\n0,1.5\n1,2.5\n");
     assert_eq!(f.json("plan index.csv -o q.nys")["columns"], serde_json::json!(["c0", "a"]));
 }
@@ -542,7 +542,7 @@ fn bad_landmark_files_are_named() {
     f.write("few.csv", "a\n1\n").fails(
         1,
         "plan x.csv -o s.nys --landmarks-from few.csv",
-        &["few.csv lacks the column b"],
+        &["few.csv does not have the column b"],
     );
     f.write("none.csv", "a,b\n").fails(
         1,

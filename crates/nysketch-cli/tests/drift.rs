@@ -71,7 +71,7 @@ fn how_much_and_whether_that_is_tolerated() {
             .contains("same at the resolution of the cells")
     );
     f.fails(2, "diff days/2026-02-01.nys today.nys --tolerance 2", &["--tolerance"]);
-    f.fails(2, "diff --watch days --tolerance 0.1", &["--tolerance goes with"]);
+    f.fails(2, "diff --watch days --tolerance 0.1", &["--tolerance needs"]);
 }
 
 #[test]

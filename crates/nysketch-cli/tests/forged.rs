@@ -38,7 +38,7 @@ fn plan() -> Plan {
     let values = (0..60).map(|i| 1.0 + f64::from(i * 37 % 23)).collect();
     let table = Table::unnamed(2, values).unwrap().with_weights(vec![1.5; 30]).unwrap();
     let params = PlanParams::default().landmarks(5).witnesses(0).log(["c1"]).weights("w", 0.5);
-    plan_for(&table, params).unwrap().0
+    plan_for(&table, params).unwrap().plan
 }
 
 /// Two cells of few rows, far from their landmarks.

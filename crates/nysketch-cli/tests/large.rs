@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Writes two sketches of parts of a table: `a.nys` and `b.nys`.
 fn sketches(f: &Folder, table: &Table, params: PlanParams) {
-    let plan = Arc::new(plan_for(table, params).unwrap().0);
+    let plan = Arc::new(plan_for(table, params).unwrap().plan);
     let sketch = Sketch::of(&plan, table, SketchParams::default(), &()).unwrap();
     f.write("a.nys", sketch.to_bytes());
     let mut twice = sketch.clone();

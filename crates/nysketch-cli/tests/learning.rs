@@ -140,7 +140,7 @@ fn predictions_keep_every_row_in_order() {
     f.write("c.csv", "c0,c1\n1,2\n").fails(
         1,
         "predict m.json c.csv -o t.csv",
-        &["c.csv lacks the column c2"],
+        &["c.csv does not have the column c2"],
     );
     f.write("n.csv", "c0,c1,c2\n1,2,3\n1,,3\n").fails(
         1,
@@ -222,7 +222,7 @@ fn bad_learning_requests() {
         "evaluate fields.json x.npy",
         &["missing field 'task'"],
     );
-    f.fails(1, "evaluate m.json x.npy --labels nowhere", &["x.npy lacks the column nowhere"]);
+    f.fails(1, "evaluate m.json x.npy --labels nowhere", &["x.npy does not have the column nowhere"]);
     f.write("short.csv", "l\n1\n2\n").fails(
         1,
         "evaluate m.json x.npy --labels short.csv",

@@ -152,7 +152,7 @@ fn altered_files_are_refused() {
     f.write("bad.nys", replace(SESSION, NEXT));
     f.fails(1, merge, &["belongs to session 0000"]);
     f.write("bad.nys", replace(r#"\"party\":\"b\""#, r#"\"party\":\"c\""#));
-    f.fails(1, merge, &["are not those of the list", "a file was altered"]);
+    f.fails(1, merge, &["differ from the list", "a file was altered"]);
     f.write("bad.nys", replace(r#"\"parties\":2"#, r#"\"parties\":3"#));
     f.fails(1, merge, &["another list of parties"]);
     // The session of both files changed, whose masks are of another.
@@ -191,7 +191,7 @@ fn a_masked_sketch_is_no_sketch() {
     f.ok(&mask("a", SESSION));
     f.ok("fit kmeans a.nys -k 3 -o m.json");
     let words =
-        ["a.masked.nys is a masked sketch", "add up all files of its session: nysketch merge"];
+        ["a.masked.nys is a masked sketch", "merge all files of its session: nysketch merge"];
     for line in [
         "fit kmeans a.masked.nys -k 3 -o x.json",
         "fit pca a.masked.nys -k 1 -o x.json",

@@ -183,7 +183,7 @@ fn a_mixed_table_from_plan_to_difference() {
         assert_eq!(level["share"].as_f64().unwrap(), share(&|f| f.carrier == text), "{text}");
     }
     let text = f.ok("inspect all.nys");
-    for words in ["categories   2: carrier, weather", "time, hour", "at least", "without missing"] {
+    for words in ["categories   2: carrier, weather", "time, hour", "at least", "complete"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(f.ok("inspect p.nys").contains("log, ÷"));
@@ -275,7 +275,7 @@ fn options_choose_roles() {
     f.ok("plan flights.csv -o partial.nys --landmarks 20");
     let line = "sketch flights.csv --plan partial.nys -o s.nys --missing";
     f.fails(2, &format!("{line} skip"), &["counts rows by the values they have"]);
-    f.fails(2, &format!("{line} error"), &["decided by the plan"]);
+    f.fails(2, &format!("{line} error"), &["the plan decides"]);
     // Categories that cannot be measured are left out.
     let plan = f.json("plan flights.csv -o p.nys --features fourier --missing skip");
     assert!(role(&plan, "carrier")["left_out"].as_str().unwrap().contains("need landmarks"));

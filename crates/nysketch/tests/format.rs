@@ -316,7 +316,7 @@ fn each_broken_rule_of_folds_is_named() {
     };
     for rule in ["1 key user", "65 key user", "4", "4 keys user", "content", "4 content user"] {
         let refused = broken(&|json, _| *json = json.replace("4 key user", rule));
-        says(refused, &format!("the section 'folds' says '{rule}'"));
+        says(refused, &format!("the section 'folds' contains '{rule}'"));
     }
     says(broken(&|json, _| *json = json.replace("4 key user", "4 content")), "not belong there");
     says(broken(&|json, _| *json = json.replace("4 key user", "5 key user")), "should be U64 [4");
