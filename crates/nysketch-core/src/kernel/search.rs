@@ -389,7 +389,7 @@ mod tests {
         ) {
             let mut hashes = Hashes(seed);
             let landmarks = Points::new(d, points(kinds.0, m, d, &mut hashes));
-            let kind = if !hashes.draw().is_multiple_of(3) { kinds.0 } else { kinds.1 };
+            let kind = if hashes.draw().is_multiple_of(3) { kinds.1 } else { kinds.0 };
             let mut rows = points(kind, n, d, &mut hashes);
             // Some rows equal landmarks, some are invalid.
             for i in (0..n).step_by(5) {
