@@ -222,7 +222,11 @@ fn bad_learning_requests() {
         "evaluate fields.json x.npy",
         &["missing field 'task'"],
     );
-    f.fails(1, "evaluate m.json x.npy --labels nowhere", &["x.npy does not have the column nowhere"]);
+    f.fails(
+        1,
+        "evaluate m.json x.npy --labels nowhere",
+        &["x.npy does not have the column nowhere"],
+    );
     f.write("short.csv", "l\n1\n2\n").fails(
         1,
         "evaluate m.json x.npy --labels short.csv",

@@ -350,7 +350,11 @@ fn files_must_fit_together() {
             parquet(&batch(&[("b", numbers()), ("a", numbers()), ("z", numbers())]), 9),
         )
         .write("5.csv", "b,a\n1,1\n2,2\n4,4\n");
-    f.fails(1, "plan 1.parquet 2.parquet -o s.nys", &["2.parquet does not have the column a; it has b, c"]);
+    f.fails(
+        1,
+        "plan 1.parquet 2.parquet -o s.nys",
+        &["2.parquet does not have the column a; it has b, c"],
+    );
     f.fails(
         1,
         "plan 1.parquet 3.parquet -o s.nys",
