@@ -33,9 +33,10 @@ type Features = BTreeMap<String, BTreeSet<String>>;
 /// Fails if a dependency is built more than once.
 pub fn check() -> Outcome {
     let twice = twice()?;
-    match twice.is_empty() {
-        true => Ok(()),
-        false => Err(format!("built more than once:\n  {}", twice.join("\n  "))),
+    if twice.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("built more than once:\n  {}", twice.join("\n  ")))
     }
 }
 

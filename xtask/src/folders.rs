@@ -129,10 +129,10 @@ fn imports(text: &str) -> Vec<(usize, String)> {
 
 /// Returns the Rust files under a folder.
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder).and_then(Iterator::collect);
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for entry in entries.map_err(|e| format!("{}: {e}", folder.display()))? {
+        let path = entry.path();
         if path.is_dir() {
             files.extend(rust_files(&path)?);
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -3,6 +3,7 @@
 use crate::shell::{Outcome, cargo, program, root, step, succeeds, target};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// The test programs that run on a GPU, of the library and of the command.
 const TESTS: &str = "test --workspace --exclude nysketch-python --locked --test device";
@@ -29,17 +30,21 @@ pub fn emulated() -> Outcome {
         return Ok(());
     }
     let folder = build()?;
-    let run = |what, backwards: &str| {
+    // The second run starts with the last thread of a block, to reveal missing barriers.
+    for (name, backwards) in [("tests on an emulated GPU", "0"), ("the same backwards", "1")] {
         let mut tests = cargo(TESTS);
         tests.env("NYSKETCH_GPU", "1").env("LD_LIBRARY_PATH", &folder);
         tests.env("EMULATED_BACKWARDS", backwards);
         // Kernels compiled for the emulator do not run on a GPU, so they have their own cache.
         tests.env("XDG_CACHE_HOME", folder.join("cache"));
-        step(what, tests)
-    };
-    run("tests on an emulated GPU", "0")?;
-    // Run the last thread of a block first, to reveal missing barriers.
-    run("the same backwards", "1")
+        step(name, tests)?;
+    }
+    Ok(())
+}
+
+/// Returns when a file changed, if it exists.
+fn changed(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|metadata| metadata.modified()).ok()
 }
 
 /// Builds the libraries of the emulated driver and compiler if their sources have changed, and
@@ -48,7 +53,6 @@ fn build() -> Result<PathBuf, String> {
     let folder = target().join("emulator");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let source = root().join("crates/nysketch-cuda/tests/emulator");
-    let changed = |path: &Path| path.metadata().and_then(|told| told.modified()).ok();
     let newest = ["block.h", "device.h", "driver.cpp"].map(|name| changed(&source.join(name)));
     let libraries = ["libcuda.so.1", "libnvrtc.so.12"].map(|name| folder.join(name));
     if libraries.iter().all(|library| changed(library) > newest.into_iter().max().flatten()) {

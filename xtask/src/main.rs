@@ -12,6 +12,7 @@ mod package;
 mod prose;
 mod python;
 mod shell;
+mod style;
 mod workflows;
 
 use shell::{Outcome, cargo, component, output, root, step};
@@ -21,10 +22,12 @@ use std::time::Instant;
 const USAGE: &str = "usage: cargo xtask TASK
 
   test              every check: what must hold before a change is merged
-  check             the quick ones: format, folder imports, clippy, unit tests
+  check             the quick ones: format, folder imports, style, clippy, unit tests
 
   folders           which folder of a crate imports which
   prose             words and links of docs and comments
+  style             width of lines, length of functions, named closures
+                    (--table: the structure of each crate)
   workflows         actionlint on .github/workflows
   licences          licences of the dependencies
   package           whether the crates can be published (--verify: build the packages)
@@ -37,20 +40,20 @@ const USAGE: &str = "usage: cargo xtask TASK
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
-    let option = |name: &str| std::env::args().nth(2).as_deref() == Some(name);
     let outcome = match task.as_str() {
         "test" => timed(test),
         "check" => timed(check),
         "folders" => folders::check(),
         "prose" => prose::check(),
+        "style" => style::check(has_option("--table")),
         "workflows" => workflows::check(),
         "licences" => licences::check(),
-        "package" => package::check(option("--verify")),
+        "package" => package::check(has_option("--verify")),
         "features" => features::check(),
         "gpu" => gpu::test(),
         "browser" => browser::test(),
         "python" => python::test(),
-        "count" => instructions::check(option("--write")),
+        "count" => instructions::check(has_option("--write")),
         "advisories" => advisories::check(),
         _ => Err(USAGE.into()),
     };
@@ -63,6 +66,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether the task is followed by this option.
+fn has_option(name: &str) -> bool {
+    std::env::args().nth(2).as_deref() == Some(name)
+}
+
 /// Runs all checks that must pass before a change is merged.
 ///
 /// Steps run in order of increasing cost. Dependencies are checked once, for clippy and the docs,
@@ -72,6 +80,7 @@ fn test() -> Outcome {
     format()?;
     folders::check()?;
     prose::check()?;
+    style::check(false)?;
     workflows::check()?;
     licences::check()?;
     package::check(false)?;
@@ -93,6 +102,7 @@ fn check() -> Outcome {
     format()?;
     folders::check()?;
     prose::check()?;
+    style::check(false)?;
     clippy()?;
     // The compiled half of the Python package has no unit tests and would need a libpython to link
     // with.
@@ -128,11 +138,12 @@ fn clippy() -> Outcome {
 /// Sets the folder of the tests on real data, NYSKETCH_DATA; by default the one next to the
 /// checkout, if it exists.
 fn with_data(mut command: Command) -> Command {
-    let beside = root().join("../shared/data");
+    let folder = root().join("../shared/data");
     if std::env::var_os("NYSKETCH_DATA").is_none() {
-        match beside.is_dir() {
-            true => drop(command.env("NYSKETCH_DATA", beside)),
-            false => eprintln!("== real data: skipped, NYSKETCH_DATA is not set"),
+        if folder.is_dir() {
+            command.env("NYSKETCH_DATA", folder);
+        } else {
+            eprintln!("== real data: skipped, NYSKETCH_DATA is not set");
         }
     }
     command

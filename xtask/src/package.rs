@@ -28,10 +28,6 @@ pub fn check(verify: bool) -> Outcome {
 /// Returns the fields missing from a manifest.
 fn gaps(package: &Value, all: &[Value]) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or("?");
-    let empty = |field: &&str| match &package[*field] {
-        Value::Array(list) => list.is_empty(),
-        value => value.is_null(),
-    };
     let fields = [
         "description",
         "license",
@@ -41,8 +37,8 @@ fn gaps(package: &Value, all: &[Value]) -> Vec<String> {
         "categories",
         "rust_version",
     ];
-    let mut gaps: Vec<String> =
-        fields.iter().filter(|f| empty(f)).map(|field| format!("{name} has no {field}")).collect();
+    let empty = fields.iter().filter(|field| is_empty(&package[**field]));
+    let mut gaps: Vec<String> = empty.map(|field| format!("{name} has no {field}")).collect();
     let versions = all.iter().map(|p| (&p["name"], p["version"].as_str().unwrap_or_default()));
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let Some((other, version)) =
@@ -57,6 +53,13 @@ fn gaps(package: &Value, all: &[Value]) -> Vec<String> {
     gaps
 }
 
+fn is_empty(field: &Value) -> bool {
+    match field {
+        Value::Array(list) => list.is_empty(),
+        value => value.is_null(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,18 +68,19 @@ mod tests {
     #[test]
     fn gaps_are_named() {
         let full = json!({
-            "name": "a", "version": "0.2.0", "description": "d", "license": "MIT", "repository": "r",
-            "readme": "README.md", "keywords": ["k"], "categories": ["c"], "rust_version": "1.89",
+            "name": "a", "version": "0.2.0", "description": "d", "license": "MIT",
+            "repository": "r", "readme": "README.md", "keywords": ["k"],
+            "categories": ["c"], "rust_version": "1.89",
             "dependencies": [{ "name": "serde", "req": "^1" }],
         });
-        let mut lacking = full.clone();
-        lacking["keywords"] = json!([]);
-        lacking["readme"] = Value::Null;
-        lacking["name"] = json!("b");
-        lacking["dependencies"] = json!([{ "name": "a", "req": "*" }]);
-        let all = [full.clone(), lacking.clone()];
+        let mut incomplete = full.clone();
+        incomplete["keywords"] = json!([]);
+        incomplete["readme"] = Value::Null;
+        incomplete["name"] = json!("b");
+        incomplete["dependencies"] = json!([{ "name": "a", "req": "*" }]);
+        let all = [full.clone(), incomplete.clone()];
         assert!(gaps(&full, &all).is_empty());
         let expected = ["b has no readme", "b has no keywords", "b needs \"a\" \"*\", not 0.2.0"];
-        assert_eq!(gaps(&lacking, &all), expected);
+        assert_eq!(gaps(&incomplete, &all), expected);
     }
 }

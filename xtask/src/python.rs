@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Minimum version of Python that the package supports.
-const LEAST: (u32, u32) = (3, 10);
+const MIN_VERSION: (u32, u32) = (3, 10);
 
 pub fn test() -> Outcome {
     let Some(version) = version() else {
         eprintln!("== Python: skipped, python3 is not installed");
         return Ok(());
     };
-    if version < LEAST {
+    if version < MIN_VERSION {
         eprintln!("== Python: skipped, {}.{} is older than 3.10", version.0, version.1);
         return Ok(());
     }
@@ -134,8 +134,7 @@ impl Environment {
 }
 
 fn one_file(folder: &Path) -> Result<PathBuf, String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
-    let mut files = fs::read_dir(folder).map_err(failed)?;
+    let mut files = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     match (files.next(), files.next()) {
         (Some(Ok(file)), None) => Ok(file.path()),
         _ => Err(format!("{} does not hold one wheel", folder.display())),

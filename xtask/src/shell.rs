@@ -36,9 +36,10 @@ pub fn step(name: &str, mut command: Command) -> Outcome {
 /// Returns the output of a command that must succeed.
 pub fn output(name: &str, mut command: Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{name} could not run: {e}"))?;
-    match output.status.success() {
-        true => String::from_utf8(output.stdout).map_err(|e| format!("{name}: {e}")),
-        false => Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr))),
+    if output.status.success() {
+        String::from_utf8(output.stdout).map_err(|e| format!("{name}: {e}"))
+    } else {
+        Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 
@@ -56,17 +57,18 @@ pub fn succeeds(mut command: Command) -> bool {
 
 /// Returns whether a program runs, if necessary after installing its Debian package.
 pub fn program(name: &str, version: &str, package: &str) -> bool {
-    let there = || {
-        let mut command = Command::new(name);
-        command.arg(version);
-        succeeds(command)
-    };
-    if there() {
+    if runs(name, version) {
         return true;
     }
     let mut install = Command::new("apt-get");
     install.args(["install", "--yes", "--quiet", package]);
-    step(&format!("installing {package}"), install).is_ok() && there()
+    step(&format!("installing {package}"), install).is_ok() && runs(name, version)
+}
+
+fn runs(name: &str, version: &str) -> bool {
+    let mut command = Command::new(name);
+    command.arg(version);
+    succeeds(command)
 }
 
 /// Installs a component of the toolchain if it is missing.

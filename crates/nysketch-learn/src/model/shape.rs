@@ -14,7 +14,7 @@ use nysketch_core::plan::frame::Frame;
 /// # use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 900).values;
 /// # let table = Table::unnamed(2, rows.clone())?;
-/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
+/// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.plan);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
 /// let Shape::Centres { weights, centres } = &model.shape else { unreachable!("k-means") };
