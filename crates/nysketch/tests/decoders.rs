@@ -10,8 +10,8 @@ use nysketch::metrics::Risks;
 use nysketch::model::Shape;
 use nysketch::{
     Collect, Covariance, CovarianceKind, Decoder, Error, FitParams, Kernel, KnownCovariance,
-    Mixture, Model, PlanParams, Predictor, Sampling, Scale, Sketch, Status, SymmetricMatrix, Table,
-    Task, fit, metrics, plan_for,
+    Mixture, Model, Named, PlanParams, Predictor, Sampling, Scale, Sketch, Status, SymmetricMatrix,
+    Table, Task, fit, metrics, plan_for,
 };
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch_learn::atom::Atom;

@@ -6,8 +6,8 @@ use common::*;
 use nysketch::Named;
 use nysketch::predictor::Detail;
 use nysketch::{
-    Context, CovarianceKind, FitParams, Model, PlanParams, Predictor, SampleRows, Shape, Sketch,
-    SketchParams, Table, Task, fit, plan_for,
+    Context, CovarianceKind, FitParams, Model, Named, PlanParams, Predictor, SampleRows, Shape,
+    Sketch, SketchParams, Table, Task, fit, plan_for,
 };
 use std::sync::Arc;
 

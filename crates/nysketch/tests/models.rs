@@ -4,7 +4,7 @@
 use nysketch::Named;
 use nysketch::metrics::{Evaluation, Risks};
 use nysketch::predictor::{Detail, ModelRows};
-use nysketch::{CovarianceKind, Model, Predictor, Shape};
+use nysketch::{CovarianceKind, Model, Named, Predictor, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
