@@ -34,8 +34,9 @@ use std::sync::Arc;
 /// let wednesday = Table::unnamed(2, shifted)?;
 ///
 /// let plan = std::sync::Arc::new(plan_for(&monday, PlanParams::default().landmarks(50))?.0);
-/// let sketch = |day: &Table| Sketch::of(&plan, day, SketchParams::default(), &());
-/// let (monday, tuesday, wednesday) = (sketch(&monday)?, sketch(&tuesday)?, sketch(&wednesday)?);
+/// let monday = Sketch::of(&plan, &monday, SketchParams::default(), &())?;
+/// let tuesday = Sketch::of(&plan, &tuesday, SketchParams::default(), &())?;
+/// let wednesday = Sketch::of(&plan, &wednesday, SketchParams::default(), &())?;
 ///
 /// let comparison = Comparison::new(&plan)?;
 /// let params = DriftParams::default().draws(199);
@@ -56,6 +57,9 @@ pub struct Comparison {
     neighbours: Vec<usize>,
 }
 
+/// The reason why weighted rows without folds are not tested.
+const NO_FOLDS: &str = "rows have weights, and nothing is known of their noise; sketch both with \
+                        the same `folds` to get a p-value";
 /// Largest size of kernel matrices kept for all comparisons, in bytes. Larger ones are computed for
 /// each comparison.
 const KEPT: usize = 1 << 28;
@@ -155,7 +159,7 @@ impl Comparison {
         let cells = PairedCells::new(a, b);
         drift.cells = cells.changes(&self.plan);
         let shares = Shares::of(a, b);
-        let (least, counts_of_shares) = (shares.least(), shares.counts);
+        let (min_p_value, counts_of_shares) = (shares.min_p_value(), shares.counts);
         (drift.categories, drift.missing) = (shares.categories, shares.missing);
         let by_folds = [a, b].map(|s| s.folds().is_some_and(|f| f.rule().key().is_some()));
         if self.plan.weighting.is_some() {
@@ -167,11 +171,10 @@ impl Comparison {
         }
         if self.plan.weighting.is_some() || by_folds.contains(&true) {
             if let Some(found) = ByFolds::of([a, b], &cells, |rung| self.gram(rung), params) {
-                return Ok(told_by_folds(drift, &cells, &counts_of_shares, &found, params));
+                return Ok(with_folds(drift, &cells, &counts_of_shares, &found, params));
             }
             if self.plan.weighting.is_some() {
-                let why = "rows have weights, and nothing is known of their noise; sketch both with the same `folds` to get a p-value";
-                drift.no_test = Some(why.into());
+                drift.no_test = Some(NO_FOLDS.into());
                 return Ok(drift);
             }
             drift.note = Some(other_folds(a, b));
@@ -192,7 +195,7 @@ impl Comparison {
                     }
                     Err(error) => return Err(error),
                 };
-            let p_value = least.map_or(of_cells, |least| (2.0 * least.min(of_cells)).min(1.0));
+            let p_value = min_p_value.map_or(of_cells, |p| (2.0 * p.min(of_cells)).min(1.0));
             // The origin of the landmarks is unknown, so only results that hold for every possible
             // origin are reported.
             let moved = Moved::of(&counts, cells.totals, Noise::ROWS, params.level);
@@ -202,7 +205,7 @@ impl Comparison {
             };
             drift.p_value = Some(drift.p_value.map_or(p_value, |p| p.max(p_value)));
         }
-        if least.is_some() {
+        if min_p_value.is_some() {
             drift.least_p_value *= 2.0;
         }
         drift.moved =
@@ -219,13 +222,13 @@ impl Comparison {
         }
         let middle = self.plan.bandwidths.len() / 2;
         let points = self.plan.features.points();
-        let each = |(landmark, (a, b)): (usize, (f64, f64))| LandmarkChange {
+        let means = a.feature_means(middle).into_iter().zip(b.feature_means(middle));
+        let changes = means.enumerate().map(|(landmark, (a, b))| LandmarkChange {
             landmark,
             change: b - a,
             place: self.plan.frame.widen(points.row(landmark)),
-        };
-        let means = a.feature_means(middle).into_iter().zip(b.feature_means(middle));
-        let mut changes: Vec<LandmarkChange> = means.enumerate().map(each).collect();
+        });
+        let mut changes: Vec<LandmarkChange> = changes.collect();
         changes.sort_by(|p, q| q.change.abs().total_cmp(&p.change.abs()));
         changes
     }
@@ -234,22 +237,29 @@ impl Comparison {
         if !self.plan.collect.kernel || a.complete_rows() == 0 || b.complete_rows() == 0 {
             return Vec::new();
         }
-        let each = |(rung, &sigma2): (usize, &f64)| {
-            let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
-            let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
-            // Kernel sums use only complete rows.
-            let unit = self.plan.weighting.as_ref().map_or(1.0, |w| w.unit);
-            let [na, nb] = [a, b].map(|sketch| sketch.complete_rows() as f64 * unit);
-            let both: Vec<f64> =
-                ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
-            let norm2 = |f: &[f64]| match self.maps.get(rung) {
-                Some(map) => map.squared_norm(f, DECODING_CUTOFF),
-                None => dot(f, f) / (f.len() as f64 / 2.0),
-            };
-            let noise2 = (1.0 / na + 1.0 / nb) * (1.0 - norm2(&both)).max(0.0);
-            Discrepancy { sigma2, mmd: norm2(&change).sqrt(), noise: noise2.sqrt() }
-        };
-        self.plan.bandwidths.iter().enumerate().map(each).collect()
+        (0..self.plan.bandwidths.len()).map(|rung| self.discrepancy(rung, a, b)).collect()
+    }
+
+    /// The discrepancy at one bandwidth.
+    fn discrepancy(&self, rung: usize, a: &Sketch, b: &Sketch) -> Discrepancy {
+        let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
+        let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
+        // Kernel sums use only complete rows.
+        let unit = self.plan.weighting.as_ref().map_or(1.0, |w| w.unit);
+        let [na, nb] = [a, b].map(|sketch| sketch.complete_rows() as f64 * unit);
+        let both: Vec<f64> =
+            ka.iter().zip(&kb).map(|(a, b)| (na * a + nb * b) / (na + nb)).collect();
+        let noise2 = (1.0 / na + 1.0 / nb) * (1.0 - self.squared_norm(rung, &both)).max(0.0);
+        let mmd = self.squared_norm(rung, &change).sqrt();
+        Discrepancy { sigma2: self.plan.bandwidths[rung], mmd, noise: noise2.sqrt() }
+    }
+
+    /// The squared norm of mean features at one bandwidth.
+    fn squared_norm(&self, rung: usize, features: &[f64]) -> f64 {
+        match self.maps.get(rung) {
+            Some(map) => map.squared_norm(features, DECODING_CUTOFF),
+            None => dot(features, features) / (features.len() as f64 / 2.0),
+        }
     }
 }
 
@@ -272,13 +282,15 @@ fn nearest_others(landmarks: &Points) -> Vec<usize> {
     if m < 2 || !work.is_small() {
         return Vec::new();
     }
-    let distance =
-        |i: usize, j: usize| Points::squared_distance(landmarks.row(i), landmarks.row(j));
-    let nearest = |i: usize| {
-        let others = (0..m).filter(|j| *j != i).map(|j| (j, distance(i, j)));
-        others.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(i, |(j, _)| j)
-    };
-    (0..m).map(nearest).collect()
+    (0..m).map(|i| nearest_other(landmarks, i)).collect()
+}
+
+/// The landmark nearest to landmark `i`.
+fn nearest_other(landmarks: &Points, i: usize) -> usize {
+    let distances = (0..landmarks.len())
+        .map(|j| (j, Points::squared_distance(landmarks.row(i), landmarks.row(j))));
+    let others = distances.filter(|(j, _)| *j != i);
+    others.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(i, |(j, _)| j)
 }
 
 /// Combines the estimates of the moved share from cells, categories and missing values. The level
@@ -296,7 +308,7 @@ fn with_shares(
 }
 
 /// Fills in the results of the test by folds.
-fn told_by_folds(
+fn with_folds(
     mut drift: Drift,
     cells: &PairedCells<'_>,
     shares: &[Vec<[f64; 2]>],
@@ -353,10 +365,13 @@ fn set_q_values(drift: &mut Drift) {
     let missing = drift.missing.iter().map(|m| m.p_value);
     let p_values: Vec<f64> = columns.chain(categories).chain(missing).flatten().collect();
     let mut q_values = q_values(&p_values).into_iter();
-    let mut next = |tested: bool| if tested { q_values.next() } else { None };
-    drift.columns.iter_mut().for_each(|c| c.q_value = next(true));
-    drift.categories.iter_mut().for_each(|c| c.q_value = next(c.p_value.is_some()));
-    drift.missing.iter_mut().for_each(|m| m.q_value = next(m.p_value.is_some()));
+    drift.columns.iter_mut().for_each(|c| c.q_value = q_values.next());
+    for category in &mut drift.categories {
+        category.q_value = category.p_value.and_then(|_| q_values.next());
+    }
+    for missing in &mut drift.missing {
+        missing.q_value = missing.p_value.and_then(|_| q_values.next());
+    }
 }
 
 #[cfg(test)]
@@ -373,16 +388,16 @@ mod tests {
 
     fn rows(n: usize, shift: f64, seed: u64) -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let row = |rng: &mut ChaCha8Rng| {
-            let c = below(3, rng) as f64 * 4.0;
-            [c + normal(rng) + shift, normal(rng) - c]
-        };
-        (0..n).flat_map(|_| row(&mut rng)).collect()
+        let mut values = Vec::new();
+        for _ in 0..n {
+            let c = below(3, &mut rng) as f64 * 4.0;
+            values.extend([c + normal(&mut rng) + shift, normal(&mut rng) - c]);
+        }
+        values
     }
 
     fn plan(values: &[f64]) -> Arc<Plan> {
-        let chosen = PlanParams::default().landmarks(30).sampling(Sampling::Dsquared);
-        let params = chosen;
+        let params = PlanParams::default().landmarks(30).sampling(Sampling::Dsquared);
         Arc::new(plan_for(&Table::unnamed(2, values.to_vec()).unwrap(), params).unwrap().0)
     }
 
@@ -401,11 +416,11 @@ mod tests {
     /// standard deviation 3.8. `bench/src/drift` has a longer version.
     #[test]
     fn false_alarms_are_as_rare_as_they_should_be() {
-        let alarm = |s: u64| {
+        let mut alarms = 0;
+        for s in 0..300 {
             let p = drift(&rows(600, 0.0, 2 * s), &rows(400, 0.0, 2 * s + 1)).p_value.unwrap();
-            usize::from(p <= 0.05)
-        };
-        let alarms: usize = (0..300).map(alarm).sum();
+            alarms += usize::from(p <= 0.05);
+        }
         assert!((4..=27).contains(&alarms), "{alarms} of 300");
     }
 
@@ -436,6 +451,16 @@ mod tests {
         assert!(same.discrepancies.iter().all(|d| d.mmd == 0.0) && same.p_value.unwrap() > 0.9);
     }
 
+    fn mean_features(plan: &Plan, map: &NystromMap, values: &[f64]) -> Vec<f64> {
+        let n = values.len() as f64 / 2.0;
+        let mut sum = vec![0.0; map.rank()];
+        for row in values.chunks(2) {
+            let features = map.features(&plan.frame.coordinates(row));
+            sum.iter_mut().zip(features).for_each(|(s, f)| *s += f / n);
+        }
+        sum
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
         /// The discrepancy equals the distance between mean embeddings computed row by row: all
@@ -444,22 +469,15 @@ mod tests {
         fn mmd_is_the_distance_of_the_mean_features(seed in 0u64..1000, shift in 0.0..2.0f64) {
             let (a, b) = (rows(80, 0.0, seed), rows(60, shift, seed + 5000));
             let plan = plan(&a);
+            let params = DriftParams::default().draws(19).seed(seed);
             let found = Comparison::new(&plan).unwrap()
-                .of(&sketch(&plan, &a), &sketch(&plan, &b), &DriftParams { draws: 19, seed, ..DriftParams::default() })
+                .of(&sketch(&plan, &a), &sketch(&plan, &b), &params)
                 .unwrap();
             for (rung, d) in found.discrepancies.iter().enumerate() {
                 let landmarks = plan.landmarks().unwrap();
-                let map = NystromMap::new(landmarks, plan.kernel.at(plan.bandwidths[rung]), DECODING_CUTOFF).unwrap();
-                let mean = |values: &[f64]| -> Vec<f64> {
-                    let n = values.len() as f64 / 2.0;
-                    let mut sum = vec![0.0; map.rank()];
-                    for row in values.chunks(2) {
-                        let features = map.features(&plan.frame.coordinates(row));
-                        sum.iter_mut().zip(features).for_each(|(s, f)| *s += f / n);
-                    }
-                    sum
-                };
-                let (ma, mb) = (mean(&a), mean(&b));
+                let kernel = plan.kernel.at(plan.bandwidths[rung]);
+                let map = NystromMap::new(landmarks, kernel, DECODING_CUTOFF).unwrap();
+                let [ma, mb] = [&a, &b].map(|values| mean_features(&plan, &map, values));
                 let expected = ma.iter().zip(&mb).map(|(p, q)| (p - q).powi(2)).sum::<f64>().sqrt();
                 prop_assert!((d.mmd - expected).abs() < 5e-3, "{} {expected}", d.mmd);
             }

@@ -59,19 +59,21 @@ impl Comparison {
     /// use nysketch::drift::{Comparison, DriftParams, Segment};
     /// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
     /// # fn main() -> nysketch::Result<()> {
-    /// let rows = |day: u64, shift: f64| -> nysketch::Result<Table> {
+    /// fn rows(day: u64, shift: f64) -> nysketch::Result<Table> {
     ///     let values = Mixture::new(2, 3, 3.0, 7)?.rows(day, 1500).values;
     ///     Table::unnamed(2, values.iter().map(|x| x + shift).collect())
-    /// };
-    /// let plan = std::sync::Arc::new(plan_for(&rows(0, 0.0)?, PlanParams::default().landmarks(50))?.0);
-    /// let sketch = |day, shift| Sketch::of(&plan, &rows(day, shift)?, SketchParams::default(), &());
+    /// }
+    /// let params = PlanParams::default().landmarks(50);
+    /// let plan = std::sync::Arc::new(plan_for(&rows(0, 0.0)?, params)?.0);
+    /// let mut segments = Vec::new();
     /// // Only the rows of FR changed.
-    /// let segments = [
-    ///     Segment { name: "AT".into(), before: sketch(1, 0.0)?, after: sketch(2, 0.0)? },
-    ///     Segment { name: "FR".into(), before: sketch(3, 0.0)?, after: sketch(4, 0.5)? },
-    ///     Segment { name: "DE".into(), before: sketch(5, 0.0)?, after: sketch(6, 0.0)? },
-    /// ];
-    /// let found = Comparison::new(&plan)?.attribute(&segments, 10, &DriftParams::default().draws(199))?;
+    /// for (day, name, shift) in [(1, "AT", 0.0), (3, "FR", 0.5), (5, "DE", 0.0)] {
+    ///     let [before, after] = [rows(day, 0.0)?, rows(day + 1, shift)?]
+    ///         .map(|table| Sketch::of(&plan, &table, SketchParams::default(), &()));
+    ///     segments.push(Segment { name: name.into(), before: before?, after: after? });
+    /// }
+    /// let params = DriftParams::default().draws(199);
+    /// let found = Comparison::new(&plan)?.attribute(&segments, 10, &params)?;
     /// assert_eq!(found.explained, Some(true));
     /// assert_eq!(found.removed.len(), 1);
     /// assert_eq!(found.removed[0].segment, "FR");
@@ -88,21 +90,19 @@ impl Comparison {
             let why = "sketches with cells (`collect=cells`)";
             return Err(Error::parameter("segments", why, "none"));
         }
-        let sum = |side: fn(&Segment) -> &Sketch| -> Result<Sketch> {
-            let mut sum = Sketch::empty(self.plan().clone());
-            segments.iter().try_for_each(|s| sum.merge(side(s)))?;
-            Ok(sum)
-        };
-        let mut rest = [sum(|s| &s.before)?, sum(|s| &s.after)?];
+        let mut rest = [Sketch::empty(self.plan().clone()), Sketch::empty(self.plan().clone())];
+        for segment in segments {
+            rest[0].merge(&segment.before)?;
+            rest[1].merge(&segment.after)?;
+        }
         let totals = [rest[0].weight(), rest[1].weight()];
         let whole = self.of(&rest[0], &rest[1], params)?;
         let mut left_over = whole.drift.filter(|drift| *drift);
         let mut left: Vec<&Segment> = segments.iter().collect();
         let mut removed = Vec::new();
         while left_over == Some(true) && removed.len() < most && left.len() > 1 {
-            let without = |s: &Segment| moved_without(&rest, s);
-            let least = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
-            let moved = left.iter().map(|s| without(s)).enumerate().min_by(least);
+            let moved = left.iter().map(|segment| moved_without(&rest, segment)).enumerate();
+            let moved = moved.min_by(|a, b| a.1.total_cmp(&b.1));
             let segment = left.remove(moved.map_or(0, |(at, _)| at));
             rest[0].subtract(&segment.before)?;
             rest[1].subtract(&segment.after)?;
@@ -122,9 +122,12 @@ impl Comparison {
 
 /// The share of moved rows without a segment.
 fn moved_without(rest: &[Sketch; 2], segment: &Segment) -> f64 {
-    let cells = |whole: &Sketch, part: &Sketch| -> Vec<f64> {
-        let rows = whole.sums()[Sum::CellRows].iter().zip(&part.sums()[Sum::CellRows]);
-        rows.map(|(all, part)| (all - part) as f64).collect()
-    };
-    beyond_noise(&cells(&rest[0], &segment.before), &cells(&rest[1], &segment.after))
+    let before = cells_without(&rest[0], &segment.before);
+    beyond_noise(&before, &cells_without(&rest[1], &segment.after))
+}
+
+/// The rows of each cell of `whole` that are not in `part`.
+fn cells_without(whole: &Sketch, part: &Sketch) -> Vec<f64> {
+    let rows = whole.sums()[Sum::CellRows].iter().zip(&part.sums()[Sum::CellRows]);
+    rows.map(|(all, part)| (all - part) as f64).collect()
 }

@@ -45,11 +45,12 @@ const LEAST_DAYS: usize = 2;
 /// use nysketch::{Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let mixture = Mixture::new(2, 3, 3.0, 7)?;
-/// let table = |day: u64, shift: f64| {
-///     Table::unnamed(2, mixture.rows(day, 500).values.iter().map(|x| x + shift).collect())
+/// let first = Table::unnamed(2, mixture.rows(0, 500).values)?;
+/// let plan = std::sync::Arc::new(plan_for(&first, PlanParams::default().landmarks(50))?.0);
+/// let sketch = |day: u64, shift: f64| -> nysketch::Result<Sketch> {
+///     let values = mixture.rows(day, 500).values.iter().map(|x| x + shift).collect();
+///     Sketch::of(&plan, &Table::unnamed(2, values)?, SketchParams::default(), &())
 /// };
-/// let plan = std::sync::Arc::new(plan_for(&table(0, 0.0)?, PlanParams::default().landmarks(50))?.0);
-/// let sketch = |day: u64, shift| Sketch::of(&plan, &table(day, shift)?, SketchParams::default(), &());
 ///
 /// let comparison = Comparison::new(&plan)?;
 /// let mut days = Days::new(&comparison);
@@ -79,8 +80,25 @@ pub(super) struct Day {
     pub cells: Vec<f64>,
     /// Mean features at the middle bandwidth, if kernel sums are kept.
     embedding: Vec<f64>,
-    /// Means of columns and shares of levels and of missing values, each with its standard error.
-    facts: Vec<(f64, f64)>,
+    /// Means of columns and shares of levels and of missing values.
+    facts: Vec<Fact>,
+}
+
+/// A mean or a share.
+#[derive(Debug, Clone, Copy)]
+struct Fact {
+    value: f64,
+    /// Its standard error.
+    error: f64,
+}
+
+impl Fact {
+    /// A share of `rows` rows. Its error is smoothed with one row more with and one row more
+    /// without the property, so that a share of 0 or 1 has a positive error.
+    fn share(share: f64, rows: f64) -> Fact {
+        let smooth = (rows * share + 1.0) / (rows + 2.0);
+        Fact { value: share, error: (smooth * (1.0 - smooth) / rows).sqrt() }
+    }
 }
 
 /// The comparison of a day with others.
@@ -179,26 +197,20 @@ impl<'a> Days<'a> {
         let unit = plan.weighting.as_ref().map_or(1.0, |w| w.unit);
         let rows = sketch.weight();
         let cells = sketch.sums()[Sum::CellRows].iter().map(|n| *n as f64 * unit).collect();
-        // Smoothed with one row more with and one row more without the property, so that a share of
-        // 0 or 1 has a positive error.
-        let share = |share: f64| {
-            let smooth = (rows * share + 1.0) / (rows + 2.0);
-            (share, (smooth * (1.0 - smooth) / rows).sqrt())
-        };
         let missing = sketch.missing_shares();
         let means = sketch.column_moments().unwrap_or_default().into_iter().zip(&missing);
-        let mean = |(k, ((mean, variance), missing)): (usize, ((f64, f64), &f64))| {
+        let mut facts = Vec::new();
+        for (k, ((value, variance), missing)) in means.enumerate() {
             // A constant column may have another value on another day. A column without values has
             // no error.
-            let least = (CONSTANT * plan.frame.scale[k]).powi(2);
-            let error = ((variance + least) / (rows * (1.0 - missing)).max(1.0)).sqrt();
-            (mean, if *missing < 1.0 { error } else { f64::INFINITY })
-        };
+            let min_variance = (CONSTANT * plan.frame.scale[k]).powi(2);
+            let error = ((variance + min_variance) / (rows * (1.0 - missing)).max(1.0)).sqrt();
+            facts.push(Fact { value, error: if *missing < 1.0 { error } else { f64::INFINITY } });
+        }
         let levels = sketch.level_rows().into_iter().flatten();
-        let mut facts: Vec<(f64, f64)> = means.enumerate().map(mean).collect();
-        facts.extend(levels.map(|n| share(n as f64 * unit / rows)));
+        facts.extend(levels.map(|n| Fact::share(n as f64 * unit / rows, rows)));
         if plan.is_partial() {
-            facts.extend(missing.iter().map(|s| share(*s)));
+            facts.extend(missing.iter().map(|s| Fact::share(*s, rows)));
         }
         let embedding = self.comparison.embedding(sketch);
         if facts.is_empty() && embedding.is_empty() {
@@ -235,8 +247,8 @@ impl<'a> Days<'a> {
         let p_value = scores.p_value(last, 1.0);
         let names = self.fact_names();
         let mut reasons: Vec<Reason> = Vec::new();
-        for (at, &(value, error)) in today.facts.iter().enumerate() {
-            let others: Vec<f64> = self.days.iter().map(|d| d.facts[at].0).collect();
+        for (at, &Fact { value, error }) in today.facts.iter().enumerate() {
+            let others: Vec<f64> = self.days.iter().map(|d| d.facts[at].value).collect();
             let median = median(&others);
             let deviation = spread(&others).max(error);
             if deviation > 0.0 {
@@ -246,15 +258,15 @@ impl<'a> Days<'a> {
             }
         }
         reasons.sort_by(|a, b| b.deviations.abs().total_cmp(&a.deviations.abs()));
-        let each = |(i, day): (usize, &&Day)| DayScore {
+        let each = all.iter().enumerate().map(|(i, day)| DayScore {
             name: day.name.clone(),
             rows: day.rows.round() as u64,
             moved: scores.moved.get(i).map(|m| m.max(0.0)),
             score: scores.score[i],
-        };
-        let each: Vec<DayScore> = all.iter().enumerate().map(each).collect();
+        });
+        let each: Vec<DayScore> = each.collect();
         let others: Vec<f64> = each[..last].iter().filter_map(|d| d.moved).collect();
-        let most = others.iter().fold(0.0f64, |m, s| m.max(*s));
+        let max_moved = others.iter().fold(0.0f64, |m, s| m.max(*s));
         Ok(Unusual {
             days: self.days.len(),
             rows: today.rows.round() as u64,
@@ -263,7 +275,7 @@ impl<'a> Days<'a> {
             least_p_value: 1.0 / all.len() as f64,
             unusual: p_value <= level,
             moved: each[last].moved,
-            others_moved: (!others.is_empty()).then(|| [median(&others), most]),
+            others_moved: (!others.is_empty()).then(|| [median(&others), max_moved]),
             reasons,
             each,
         })
@@ -295,9 +307,9 @@ impl Scores {
     /// The share of days with a larger score, plus `ties` times the share of days with an equal
     /// score, this day included.
     pub fn p_value(&self, day: usize, ties: f64) -> f64 {
-        let own = self.score[day];
-        let larger = self.score.iter().filter(|s| **s > own).count() as f64;
-        let equal = self.score.iter().filter(|s| **s == own).count() as f64;
+        let score = self.score[day];
+        let larger = self.score.iter().filter(|s| **s > score).count() as f64;
+        let equal = self.score.iter().filter(|s| **s == score).count() as f64;
         (larger + ties * equal) / self.score.len() as f64
     }
 }
@@ -311,11 +323,12 @@ fn moved(days: &[&Day]) -> Vec<f64> {
     }
     let mut total = vec![0.0; cells];
     days.iter().for_each(|day| add(&mut total, &day.cells, 1.0));
-    let one = |day: &&Day| {
-        let others: Vec<f64> = total.iter().zip(&day.cells).map(|(all, own)| all - own).collect();
-        beyond_noise(&day.cells, &others)
-    };
-    days.iter().map(one).collect()
+    let mut moved = Vec::new();
+    for day in days {
+        let others: Vec<f64> = total.iter().zip(&day.cells).map(|(all, rows)| all - rows).collect();
+        moved.push(beyond_noise(&day.cells, &others));
+    }
+    moved
 }
 
 /// Squared distance between the embedding of each day and that of all others, minus its expectation
@@ -328,35 +341,37 @@ fn discrepancies(days: &[&Day]) -> Vec<f64> {
     days.iter().for_each(|day| add(&mut total, &day.embedding, day.complete));
     let rows: f64 = days.iter().map(|d| d.complete).sum();
     let norm: f64 = total.iter().map(|t| (t / rows).powi(2)).sum();
-    let one = |day: &&Day| {
+    let mut discrepancies = Vec::new();
+    for day in days {
         let others = rows - day.complete;
         let change = day.embedding.iter().zip(&total);
         let squared: f64 =
-            change.map(|(own, all)| (own - (all - own * day.complete) / others).powi(2)).sum();
-        squared - (1.0 / day.complete + 1.0 / others) * (1.0 - norm).max(0.0)
-    };
-    days.iter().map(one).collect()
+            change.map(|(mean, all)| (mean - (all - mean * day.complete) / others).powi(2)).sum();
+        let noise = (1.0 / day.complete + 1.0 / others) * (1.0 - norm).max(0.0);
+        discrepancies.push(squared - noise);
+    }
+    discrepancies
 }
 
 /// Deviation of the most unusual fact of each day from the median of all days, in standard
 /// deviations between days.
 fn unusual_facts(days: &[&Day]) -> Vec<f64> {
-    let mut most = vec![0.0f64; days.len()];
+    let mut largest = vec![0.0f64; days.len()];
     if days[0].facts.is_empty() {
         return Vec::new();
     }
     for at in 0..days[0].facts.len() {
-        let values: Vec<f64> = days.iter().map(|d| d.facts[at].0).collect();
+        let values: Vec<f64> = days.iter().map(|d| d.facts[at].value).collect();
         let (median, spread) = (median(&values), spread(&values));
-        for (most, day) in most.iter_mut().zip(days) {
-            let (value, error) = day.facts[at];
+        for (largest, day) in largest.iter_mut().zip(days) {
+            let Fact { value, error } = day.facts[at];
             let deviation = spread.max(error);
             if deviation > 0.0 {
-                *most = most.max((value - median).abs() / deviation);
+                *largest = largest.max((value - median).abs() / deviation);
             }
         }
     }
-    most
+    largest
 }
 
 fn add(total: &mut [f64], values: &[f64], factor: f64) {

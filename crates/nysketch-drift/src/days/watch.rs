@@ -93,8 +93,7 @@ impl Days<'_> {
             autocorrelation_p_value: None,
         };
         for (t, day) in self.days.iter().enumerate() {
-            let alike = |i: &usize| groups.is_none_or(|g| g[*i] == g[t]);
-            let before: Vec<&Day> = (0..=t).filter(alike).map(|i| &self.days[i]).collect();
+            let before = same_group(&self.days[..=t], groups, t);
             let (mut p_value, mut moved) = (None, None);
             if before.len() > LEAST_BEFORE {
                 let scores = Scores::of(&before);
@@ -148,42 +147,58 @@ impl Fortune {
 /// of the mean shares of all days. χ² is then a squared distance.
 fn standardised(days: &[Day], groups: Option<&[usize]>) -> Vec<Vec<f64>> {
     let cells = days[0].cells.len();
-    let count = days.len() as f64;
-    let mean = |j: usize| days.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / count;
-    let means: Vec<f64> = (0..cells).map(mean).collect();
     if cells == 0 {
         return Vec::new();
     }
-    let one = |(t, day): (usize, &Day)| {
-        let alike = |i: &usize| groups.is_none_or(|g| g[*i] == g[t]);
-        let group: Vec<&Day> = (0..days.len()).filter(alike).map(|i| &days[i]).collect();
-        let usual =
-            |j: usize| group.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / group.len() as f64;
-        let some = (0..cells).filter(|j| means[*j] > 0.0);
-        some.map(|j| (day.cells[j] / day.rows - usual(j)) / means[j].sqrt()).collect()
-    };
-    days.iter().enumerate().map(one).collect()
+    let all: Vec<&Day> = days.iter().collect();
+    let means: Vec<f64> = (0..cells).map(|j| mean_share(&all, j)).collect();
+    let mut standardised = Vec::new();
+    for (t, day) in days.iter().enumerate() {
+        let group = same_group(days, groups, t);
+        let used = (0..cells).filter(|j| means[*j] > 0.0);
+        let shares =
+            used.map(|j| (day.cells[j] / day.rows - mean_share(&group, j)) / means[j].sqrt());
+        standardised.push(shares.collect());
+    }
+    standardised
+}
+
+/// The days of the group of day `t`.
+fn same_group<'a>(days: &'a [Day], groups: Option<&[usize]>, t: usize) -> Vec<&'a Day> {
+    let days = days.iter().enumerate();
+    days.filter(|(i, _)| groups.is_none_or(|g| g[*i] == g[t])).map(|(_, day)| day).collect()
+}
+
+/// Mean over the days of the share of the rows in cell `j`.
+fn mean_share(days: &[&Day], j: usize) -> f64 {
+    days.iter().map(|d| d.cells[j] / d.rows).sum::<f64>() / days.len() as f64
 }
 
 /// Correlation of neighbouring days, and its p-value among shuffled orders.
 fn neighbours(days: &[Vec<f64>], rng: &mut ChaCha8Rng) -> (f64, f64) {
-    let product =
-        |i: usize, j: usize| -> f64 { days[i].iter().zip(&days[j]).map(|(a, b)| a * b).sum() };
-    let total: f64 = (0..days.len()).map(|i| product(i, i)).sum();
+    let total: f64 = days.iter().map(|day| product(day, day)).sum();
     if !(total > 0.0) {
         return (0.0, 1.0);
     }
     let mut order: Vec<usize> = (0..days.len()).collect();
-    let along = |order: &[usize]| -> f64 { order.windows(2).map(|p| product(p[0], p[1])).sum() };
-    let seen = along(&order);
+    let observed = along(days, &order);
     let mut as_large = 1;
     for _ in 0..SHUFFLES {
         for i in (1..order.len()).rev() {
             order.swap(i, below(i + 1, rng));
         }
-        as_large += usize::from(along(&order) >= seen);
+        as_large += usize::from(along(days, &order) >= observed);
     }
-    (seen / total, as_large as f64 / (SHUFFLES + 1) as f64)
+    (observed / total, as_large as f64 / (SHUFFLES + 1) as f64)
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The sum of the products of neighbouring days, in a given order.
+fn along(days: &[Vec<f64>], order: &[usize]) -> f64 {
+    order.windows(2).map(|pair| product(&days[pair[0]], &days[pair[1]])).sum()
 }
 
 /// The day τ, at most `latest`, at which the days before and from τ differ most: `argmax τ(T − τ)/T
@@ -193,7 +208,7 @@ fn likely_start(days: &[Vec<f64>], latest: usize) -> usize {
     let mut after = vec![0.0; size];
     days.iter().for_each(|day| after.iter_mut().zip(day).for_each(|(a, d)| *a += d));
     let mut before = vec![0.0; size];
-    let (mut best, mut most) = (0, f64::NEG_INFINITY);
+    let (mut best, mut max_gain) = (0, f64::NEG_INFINITY);
     for start in 1..count.min(latest + 1) {
         for ((b, a), d) in before.iter_mut().zip(&mut after).zip(&days[start - 1]) {
             *b += d;
@@ -202,8 +217,8 @@ fn likely_start(days: &[Vec<f64>], latest: usize) -> usize {
         let (left, right) = (start as f64, (count - start) as f64);
         let gap: f64 = before.iter().zip(&after).map(|(b, a)| (b / left - a / right).powi(2)).sum();
         let gain = left * right / count as f64 * gap;
-        if gain > most {
-            (best, most) = (start, gain);
+        if gain > max_gain {
+            (best, max_gain) = (start, gain);
         }
     }
     best
@@ -220,12 +235,13 @@ mod tests {
     fn bets_are_fair() {
         let mut before = Fortune::default();
         [0.3, 0.02, 0.9].iter().for_each(|p| before.bet(*p));
-        let after = |t: f64| {
+        let mut mean = 0.0;
+        for i in 0..200_000 {
+            let t = 0.001 * (f64::from(i) + 0.5);
             let mut fortune = Fortune(before.0);
             fortune.bet((-t).exp());
-            fortune.total() * (-t).exp()
-        };
-        let mean: f64 = (0..200_000).map(|i| 0.001 * after(0.001 * (f64::from(i) + 0.5))).sum();
+            mean += 0.001 * fortune.total() * (-t).exp();
+        }
         assert!((mean / before.total() - 1.0).abs() < 1e-5, "{mean}");
     }
 
@@ -234,21 +250,22 @@ mod tests {
     #[test]
     fn alarms_are_as_rare_as_they_should_be() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut reached = || {
+        let mut alarms = 0;
+        for _ in 0..5000 {
             let mut fortune = Fortune::default();
-            (0..50).any(|_| {
+            alarms += usize::from((0..50).any(|_| {
                 fortune.bet(1.0 - unit(&mut rng));
                 fortune.total() >= 20.0
-            })
-        };
-        let alarms = (0..5000).filter(|_| reached()).count();
+            }));
+        }
         assert!((50..=295).contains(&alarms), "{alarms} of 5,000");
     }
 
     #[test]
     fn starts_are_found() {
-        let day = |t: usize| vec![if t < 13 { 0.0 } else { 1.0 } + 0.3 * (t as f64).sin(), 0.0];
-        let days: Vec<Vec<f64>> = (0..20).map(day).collect();
+        let days: Vec<Vec<f64>> = (0..20)
+            .map(|t| vec![if t < 13 { 0.0 } else { 1.0 } + 0.3 * f64::from(t).sin(), 0.0])
+            .collect();
         assert_eq!(likely_start(&days, 19), 13);
         assert!(likely_start(&days, 10) <= 10);
     }

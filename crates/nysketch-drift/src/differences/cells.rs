@@ -60,16 +60,15 @@ impl<'a> PairedCells<'a> {
     /// Shares of A and B in each cell, largest change first.
     pub fn changes(&self, plan: &Plan) -> Vec<CellChange> {
         let levels = plan.recipe.levels();
-        let some = (0..self.counts.len()).filter(|cell| self.rows(*cell) > 0.0);
-        let change = |landmark: usize| {
+        let mut changes = Vec::new();
+        for landmark in (0..self.counts.len()).filter(|cell| self.rows(*cell) > 0.0) {
             let (shares, z) = difference(self.counts[landmark], self.totals);
             let counts = &self.both[Sum::CellLevels][landmark * levels..][..levels];
             let levels = counts.iter().map(|n| *n as f64 / self.rows(landmark)).collect();
             let mean = self.both.cell_mean(landmark, &plan.frame.exponent);
             let mean = plan.frame.widen_coordinates(&mean);
-            CellChange { landmark, shares, z, mean, levels }
-        };
-        let mut changes: Vec<CellChange> = some.map(change).collect();
+            changes.push(CellChange { landmark, shares, z, mean, levels });
+        }
         changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
         changes
     }

@@ -13,75 +13,86 @@ pub fn columns(a: &Sketch, b: &Sketch, level: f64) -> Vec<ColumnChange> {
     let (Some(of_a), Some(of_b)) = (a.column_moments(), b.column_moments()) else {
         return Vec::new();
     };
+    let moments = Moments { of_a, of_b, rows_a: present_rows(a), rows_b: present_rows(b) };
     let plan = a.plan();
-    let present = |sketch: &Sketch| -> Vec<f64> {
-        sketch.missing_shares().iter().map(|s| sketch.weight() * (1.0 - s)).collect()
-    };
-    let (rows_a, rows_b) = (present(a), present(b));
-    let z = |k: usize| {
-        let ((mean_a, var_a), (mean_b, var_b)) = (of_a[k], of_b[k]);
-        let (na, nb) = (rows_a[k], rows_b[k]);
+    let quantile = normal_quantile(0.5 * level);
+    let [means_a, means_b] =
+        [&moments.of_a, &moments.of_b].map(|of| of.iter().map(|m| m.0).collect::<Vec<f64>>());
+    let mut changes = Vec::new();
+    for aspect in Aspect::all(&plan.recipe) {
+        let (Aspect::Number(k) | Aspect::Cycle(k, _)) = aspect else { continue };
+        if !(moments.rows_a[k] > 0.0 && moments.rows_b[k] > 0.0) {
+            continue;
+        }
+        let means = [&means_a, &means_b].map(|numbers| {
+            let facts = Facts { numbers, ..Facts::default() };
+            facts.value(aspect, &plan.recipe).unwrap_or(f64::NAN)
+        });
+        let mut change = ColumnChange {
+            column: aspect.name(&plan.columns, &plan.recipe),
+            aspect,
+            means,
+            deviations: None,
+            z: moments.z(k),
+            effect: None,
+            q_value: None,
+            freedom: None,
+            error: 0.0,
+        };
+        if let Aspect::Cycle(_, l) = aspect {
+            change.z = change.z.hypot(moments.z(l)) * FRAC_1_SQRT_2;
+        } else {
+            change.means = means.map(|x| plan.recipe.numbers[k].step.undo(x));
+            change.deviations = Some([moments.of_a[k].1.sqrt(), moments.of_b[k].1.sqrt()]);
+            change.effect = moments.effect(k, quantile);
+            change.error = moments.noise(k).sqrt();
+        }
+        changes.push(change);
+    }
+    changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+    changes
+}
+
+/// The number of rows with a value, by weight, of each column.
+fn present_rows(sketch: &Sketch) -> Vec<f64> {
+    sketch.missing_shares().iter().map(|s| sketch.weight() * (1.0 - s)).collect()
+}
+
+/// Mean and variance of each column in A and B, and the numbers of rows with a value.
+struct Moments {
+    of_a: Vec<(f64, f64)>,
+    of_b: Vec<(f64, f64)>,
+    rows_a: Vec<f64>,
+    rows_b: Vec<f64>,
+}
+
+impl Moments {
+    /// The variance of the difference of the means of a column with variance 1.
+    fn noise(&self, k: usize) -> f64 {
+        1.0 / self.rows_a[k] + 1.0 / self.rows_b[k]
+    }
+
+    /// The difference of the means in standard errors.
+    fn z(&self, k: usize) -> f64 {
+        let ((mean_a, var_a), (mean_b, var_b)) = (self.of_a[k], self.of_b[k]);
+        let (na, nb) = (self.rows_a[k], self.rows_b[k]);
         let variance = (na * var_a + nb * var_b) / (na + nb);
-        let error = (variance * (1.0 / na + 1.0 / nb)).sqrt();
+        let error = (variance * self.noise(k)).sqrt();
         // Means of a constant column may differ by rounding.
         let rounding = 1e-15 * (mean_a.abs() + mean_b.abs());
         let change = mean_b - mean_a;
         if change.abs() <= rounding { 0.0 } else { change / error }
-    };
-    let quantile = normal_quantile(0.5 * level);
-    let effect = |k: usize| {
-        let noise = 1.0 / rows_a[k] + 1.0 / rows_b[k];
-        let deviations = z(k) * noise.sqrt();
+    }
+
+    /// The difference of the means in standard deviations, with an interval.
+    fn effect(&self, k: usize, quantile: f64) -> Option<Effect> {
+        let deviations = self.z(k) * self.noise(k).sqrt();
         // The standard deviation that serves as the unit has an error too.
-        let own = deviations * deviations / (2.0 * (rows_a[k] + rows_b[k]));
+        let of_unit = deviations * deviations / (2.0 * (self.rows_a[k] + self.rows_b[k]));
+        let half = quantile * (self.noise(k) + of_unit).sqrt();
         let effect = Effect { deviations, low: None, high: None };
-        deviations.is_finite().then(|| effect.with_interval(quantile * (noise + own).sqrt()))
-    };
-    let [means_a, means_b] = [&of_a, &of_b].map(|of| of.iter().map(|m| m.0).collect::<Vec<f64>>());
-    let value = |means: &[f64], aspect| {
-        let facts = Facts { numbers: means, ..Facts::default() };
-        facts.value(aspect, &plan.recipe).unwrap_or(f64::NAN)
-    };
-    let change = |aspect: Aspect| {
-        let column = aspect.name(&plan.columns, &plan.recipe);
-        let means = [value(&means_a, aspect), value(&means_b, aspect)];
-        match aspect {
-            Aspect::Number(k) => Some(ColumnChange {
-                column,
-                aspect,
-                means: means.map(|x| plan.recipe.numbers[k].step.undo(x)),
-                deviations: Some([of_a[k].1.sqrt(), of_b[k].1.sqrt()]),
-                z: z(k),
-                effect: effect(k),
-                q_value: None,
-                freedom: None,
-                error: (1.0 / rows_a[k] + 1.0 / rows_b[k]).sqrt(),
-            }),
-            Aspect::Cycle(j, k) => {
-                let z = z(j).hypot(z(k)) * FRAC_1_SQRT_2;
-                Some(ColumnChange {
-                    column,
-                    aspect,
-                    means,
-                    deviations: None,
-                    z,
-                    effect: None,
-                    q_value: None,
-                    freedom: None,
-                    error: 0.0,
-                })
-            }
-            Aspect::Level(..) | Aspect::Missing(_) => None,
-        }
-    };
-    let there = |aspect: &Aspect| match *aspect {
-        Aspect::Number(k) | Aspect::Cycle(k, _) => rows_a[k] > 0.0 && rows_b[k] > 0.0,
-        Aspect::Level(..) | Aspect::Missing(_) => false,
-    };
-    let aspects = Aspect::all(&plan.recipe).into_iter().filter(there);
-    let mut changes: Vec<ColumnChange> = aspects.filter_map(change).collect();
-    changes.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
-    changes
+        deviations.is_finite().then(|| effect.with_interval(half))
+    }
 }
 
 impl ColumnChange {
@@ -107,9 +118,10 @@ impl ColumnChange {
                 let t = student::quantile(1.0 - level, freedom);
                 self.effect = self.effect.map(|effect| {
                     // If the mean did not change, the error follows from the noise of the cells.
-                    let error = match z[k] == 0.0 || self.z == 0.0 {
-                        true => self.error * widening.sqrt(),
-                        false => (effect.deviations / z[k]).abs(),
+                    let error = if z[k] == 0.0 || self.z == 0.0 {
+                        self.error * widening.sqrt()
+                    } else {
+                        (effect.deviations / z[k]).abs()
                     };
                     effect.with_interval(t * error)
                 });

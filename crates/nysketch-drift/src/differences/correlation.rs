@@ -26,13 +26,16 @@ pub fn correlation_within(cells: &PairedCells<'_>, plan: &Plan) -> Result<Correl
             vectors: None,
         });
     }
-    let value = |k: usize, l: usize| {
-        let (k, l) = (k.max(l), k.min(l));
-        let at = k * (k + 1) / 2 + l;
-        let (ek, el) = (plan.frame.exponent[k], plan.frame.exponent[l]);
-        cells.both[Sum::Outer][at] as f64 * power_of_two(ek) * power_of_two(el)
-    };
-    let mut within: Vec<f64> = (0..d * d).map(|i| value(i / d, i % d)).collect();
+    let mut within = vec![0.0; d * d];
+    for k in 0..d {
+        for l in 0..=k {
+            let (ek, el) = (plan.frame.exponent[k], plan.frame.exponent[l]);
+            let sum = cells.both[Sum::Outer][k * (k + 1) / 2 + l] as f64;
+            let value = sum * power_of_two(ek) * power_of_two(el);
+            within[k * d + l] = value;
+            within[l * d + k] = value;
+        }
+    }
     for j in 0..cells.counts.len() {
         let rows = cells.both[Sum::CellRows][j] as f64;
         if rows > 0.0 {
@@ -46,21 +49,26 @@ pub fn correlation_within(cells: &PairedCells<'_>, plan: &Plan) -> Result<Correl
     }
     // The diagonal is computed exactly: differences of large sums would leave rounding errors where
     // the spread is zero.
-    let spread = |sums: &Sums, k: usize| -> f64 {
-        let some = (0..cells.counts.len()).filter(|j| sums[Sum::CellRows][*j] > 0);
-        let total: f64 = some.map(|j| sums.cell_spread(j, k)).sum();
-        total * power_of_two(plan.frame.exponent[k]).powi(2)
-    };
-    let diagonal: Vec<f64> = (0..d).map(|k| spread(cells.a, k) + spread(cells.b, k)).collect();
+    let diagonal: Vec<f64> =
+        (0..d).map(|k| spread_within(cells.a, k, plan) + spread_within(cells.b, k, plan)).collect();
     let varying: Vec<usize> = (0..d).filter(|k| diagonal[*k] > 0.0).collect();
     let correlation = Matrix::from_fn(varying.len(), varying.len(), |i, j| {
         let (k, l) = (varying[i], varying[j]);
-        match i == j {
-            true => 1.0,
-            false => (within[k * d + l] / (diagonal[k] * diagonal[l]).sqrt()).clamp(-1.0, 1.0),
+        if i == j {
+            1.0
+        } else {
+            (within[k * d + l] / (diagonal[k] * diagonal[l]).sqrt()).clamp(-1.0, 1.0)
         }
     });
     let SymmetricEigen { values, vectors } = symmetric_eigen(&correlation)?;
     let eigenvalues = values.into_iter().map(|v| v.max(0.0)).collect();
     Ok(Correlation { varying, eigenvalues, vectors: Some(vectors) })
+}
+
+/// The sum of squared deviations of column `k` from the means of the cells.
+fn spread_within(sums: &Sums, k: usize, plan: &Plan) -> f64 {
+    let rows = &sums[Sum::CellRows];
+    let used = (0..rows.len()).filter(|j| rows[*j] > 0);
+    let total: f64 = used.map(|j| sums.cell_spread(j, k)).sum();
+    total * power_of_two(plan.frame.exponent[k]).powi(2)
 }

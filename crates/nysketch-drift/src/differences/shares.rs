@@ -52,6 +52,12 @@ pub struct MissingChange {
     pub q_value: Option<f64>,
 }
 
+impl CategoryChange {
+    fn p_value_or_infinity(&self) -> f64 {
+        self.p_value.unwrap_or(f64::INFINITY)
+    }
+}
+
 /// All shares of two sketches.
 #[derive(Debug, Default)]
 pub struct Shares {
@@ -68,48 +74,40 @@ impl Shares {
         let plan = a.plan();
         let totals = [a, b].map(|s| s.rows() as f64);
         let (rows_a, rows_b) = (a.level_rows(), b.level_rows());
-        let (mut all, mut lacking_counts) = (Vec::new(), Vec::new());
+        let mut shares = Shares::default();
         let levels = plan.categories().iter().zip(rows_a.iter().zip(&rows_b));
-        let categories = levels.map(|(category, (of_a, of_b))| {
+        for (category, (of_a, of_b)) in levels {
             let counts: Vec<[f64; 2]> =
                 of_a.iter().zip(of_b).map(|(a, b)| [*a as f64, *b as f64]).collect();
-            let change = |(code, counts): (usize, &[f64; 2])| {
+            let mut levels = Vec::new();
+            for (code, counts) in counts.iter().enumerate().filter(|(_, n)| n[0] + n[1] > 0.0) {
                 let level = category.level(code).to_string();
                 let (shares, z) = difference(*counts, totals);
-                LevelChange { level, shares, z }
-            };
-            let some = counts.iter().enumerate().filter(|(_, n)| n[0] + n[1] > 0.0);
-            let mut levels: Vec<LevelChange> = some.map(change).collect();
-            levels.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
-            all.push(counts.clone());
-            let column = category.name.clone();
-            CategoryChange { column, p_value: chi_squared(&counts, totals), q_value: None, levels }
-        });
-        let (of_a, of_b) = (a.missing_shares(), b.missing_shares());
-        let missing = lacking(&plan.recipe).filter(|j| of_a[*j] + of_b[*j] > 0.0).map(|j| {
-            let counts = [of_a[j] * totals[0], of_b[j] * totals[1]];
-            let (shares, z) = difference(counts, totals);
-            let others = [totals[0] - counts[0], totals[1] - counts[1]];
-            lacking_counts.push(vec![counts, others]);
-            let p_value = chi_squared(&[counts, others], totals);
-            MissingChange {
-                column: plan.recipe.numbers[j].input.clone(),
-                shares,
-                z,
-                p_value,
-                q_value: None,
+                levels.push(LevelChange { level, shares, z });
             }
-        });
-        let (categories, missing) = (categories.collect(), missing.collect());
-        all.extend(lacking_counts);
-        let mut shares = Shares { counts: all, categories, missing };
+            levels.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
+            let (column, p_value) = (category.name.clone(), chi_squared(&counts, totals));
+            shares.counts.push(counts);
+            shares.categories.push(CategoryChange { column, p_value, q_value: None, levels });
+        }
+        let (of_a, of_b) = (a.missing_shares(), b.missing_shares());
+        for j in compared_columns(&plan.recipe).filter(|j| of_a[*j] + of_b[*j] > 0.0) {
+            let missing = [of_a[j] * totals[0], of_b[j] * totals[1]];
+            let present = [totals[0] - missing[0], totals[1] - missing[1]];
+            let column = plan.recipe.numbers[j].input.clone();
+            let p_value = chi_squared(&[missing, present], totals);
+            let (of_missing, z) = difference(missing, totals);
+            shares.counts.push(vec![missing, present]);
+            let change = MissingChange { column, shares: of_missing, z, p_value, q_value: None };
+            shares.missing.push(change);
+        }
         // The noise of weights is unknown.
         if plan.weighting.is_some() {
             shares.categories.iter_mut().for_each(|c| c.p_value = None);
             shares.missing.iter_mut().for_each(|m| m.p_value = None);
         }
-        let least = |p: Option<f64>| p.unwrap_or(f64::INFINITY);
-        shares.categories.sort_by(|p, q| least(p.p_value).total_cmp(&least(q.p_value)));
+        let categories = &mut shares.categories;
+        categories.sort_by(|p, q| p.p_value_or_infinity().total_cmp(&q.p_value_or_infinity()));
         shares.missing.sort_by(|p, q| q.z.abs().total_cmp(&p.z.abs()));
         shares
     }
@@ -120,14 +118,14 @@ impl Shares {
     }
 
     /// The smallest p-value, multiplied by the number of tests (Bonferroni correction).
-    pub fn least(&self) -> Option<f64> {
-        let least = self.p_values().min_by(f64::total_cmp)?;
-        Some((least * self.p_values().count() as f64).min(1.0))
+    pub fn min_p_value(&self) -> Option<f64> {
+        let min = self.p_values().min_by(f64::total_cmp)?;
+        Some((min * self.p_values().count() as f64).min(1.0))
     }
 }
 
 /// Columns whose missing values are compared. Each column of the table appears once.
-fn lacking(recipe: &Recipe) -> impl Iterator<Item = usize> {
+fn compared_columns(recipe: &Recipe) -> impl Iterator<Item = usize> {
     Aspect::all(recipe).into_iter().filter_map(|aspect| match aspect {
         Aspect::Missing(j) => Some(j),
         _ => None,
@@ -147,16 +145,14 @@ pub(super) fn difference(counts: [f64; 2], totals: [f64; 2]) -> ([f64; 2], f64) 
 /// The two-sided p-value of `few` successes in `n` trials with success probability `share`: twice
 /// the tail probability.
 fn binomial(few: f64, n: f64, share: f64) -> f64 {
-    let log = |k: f64| {
-        libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
-            + k * share.ln()
-            + (n - k) * (1.0 - share).ln()
-    };
     // Sums the tail from the observed count away from the mean, because its terms decrease quickly.
     let (mut at, step) = if few <= n * share { (few, -1.0) } else { (few, 1.0) };
     let mut total = 0.0;
     while (0.0..=n).contains(&at) {
-        let term = log(at).exp();
+        let log = libm::lgamma(n + 1.0) - libm::lgamma(at + 1.0) - libm::lgamma(n - at + 1.0)
+            + at * share.ln()
+            + (n - at) * (1.0 - share).ln();
+        let term = log.exp();
         total += term;
         if term < 1e-18 * total || total == 0.0 && (at - few).abs() > 1e4 {
             break;
@@ -174,8 +170,7 @@ fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
     match (rest, &mut groups[..]) {
         (Some([a, b]), [_]) if is_small(a + b, share) => return Some(binomial(a, a + b, share)),
         (Some([a, b]), [_, _, ..]) if is_small(a + b, share) => {
-            let rows = |g: &&mut [f64; 2]| g[0] + g[1];
-            let smallest = groups.iter_mut().min_by(|p, q| rows(p).total_cmp(&rows(q)));
+            let smallest = groups.iter_mut().min_by(|p, q| (p[0] + p[1]).total_cmp(&(q[0] + q[1])));
             smallest.into_iter().for_each(|g| *g = [g[0] + a, g[1] + b]);
         }
         (rest, _) => groups.extend(rest),
@@ -185,11 +180,11 @@ fn chi_squared(counts: &[[f64; 2]], totals: [f64; 2]) -> Option<f64> {
     }
     let all = groups.iter().fold([0.0; 2], |sum, g| [sum[0] + g[0], sum[1] + g[1]]);
     let share = all[0] / (all[0] + all[1]);
-    let term = |[a, b]: &[f64; 2]| {
+    let terms = groups.iter().map(|[a, b]| {
         let n = a + b;
         (a - n * share).powi(2) / (n * share * (1.0 - share))
-    };
-    let statistic: f64 = groups.iter().map(term).sum();
+    });
+    let statistic: f64 = terms.sum();
     Some(chi_squared_beyond(statistic, groups.len() - 1))
 }
 
@@ -205,21 +200,17 @@ mod tests {
     #[test]
     fn false_alarms_are_as_rare_as_they_should_be() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
-        let mut counts = |rows: usize| {
-            let mut counts = [0.0; 5];
-            // Levels of 50, 25, 12, 9 and 4 %.
-            (0..rows).for_each(|_| {
+        let mut alarms = 0;
+        for _ in 0..2000 {
+            let mut counts = [[0.0; 2]; 5];
+            for row in 0..500 {
+                // Levels of 50, 25, 12, 9 and 4 %.
                 let at = below(100, &mut rng);
-                counts[[50, 75, 87, 96, 100].iter().position(|end| at < *end).unwrap_or(4)] += 1.0;
-            });
-            counts
-        };
-        let mut alarm = || {
-            let (a, b) = (counts(300), counts(200));
-            let both: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
-            chi_squared(&both, [300.0, 200.0]).is_some_and(|p| p <= 0.05)
-        };
-        let alarms = (0..2000).filter(|_| alarm()).count();
+                let level = [50, 75, 87, 96, 100].iter().position(|end| at < *end).unwrap_or(4);
+                counts[level][usize::from(row >= 300)] += 1.0;
+            }
+            alarms += usize::from(chi_squared(&counts, [300.0, 200.0]).unwrap() <= 0.05);
+        }
         assert!((70..=130).contains(&alarms), "{alarms} of 2,000");
     }
 

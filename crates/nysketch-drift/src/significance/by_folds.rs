@@ -102,19 +102,22 @@ struct Parts<'a> {
 impl Parts<'_> {
     /// The contribution of each fold to the differences of shares.
     fn differences(&self, size: usize, count: impl Fn(&Sums, usize) -> f64) -> Vec<Vec<f64>> {
-        let rows = |sums: &Sums| sums[Sum::Rows][0] as f64;
         let totals = self.sides.map(|side| side.iter().map(rows).sum::<f64>());
-        let all = |j: usize| -> f64 {
-            self.sides.iter().flat_map(|side| side.iter().map(|sums| count(sums, j))).sum()
-        };
-        let shares: Vec<f64> = (0..size).map(|j| all(j) / (totals[0] + totals[1])).collect();
-        let part = |side: usize, fold: usize, j: usize| {
-            let sums = &self.sides[side][fold];
-            (count(sums, j) - rows(sums) * shares[j]) / totals[side]
-        };
-        let each =
-            |fold: &usize| (0..size).map(|j| part(0, *fold, j) - part(1, *fold, j)).collect();
-        self.folds.iter().map(each).collect()
+        let mut shares = Vec::new();
+        for j in 0..size {
+            let all: f64 = self.sides.iter().copied().flatten().map(|sums| count(sums, j)).sum();
+            shares.push(all / (totals[0] + totals[1]));
+        }
+        let mut differences = Vec::new();
+        for &fold in self.folds {
+            let [a, b] = self.sides.map(|side| &side[fold]);
+            let parts = shares.iter().enumerate().map(|(j, share)| {
+                let part_a = (count(a, j) - rows(a) * share) / totals[0];
+                part_a - (count(b, j) - rows(b) * share) / totals[1]
+            });
+            differences.push(parts.collect());
+        }
+        differences
     }
 
     /// χ² of levels and of missing values, if the plan has any.
@@ -125,34 +128,54 @@ impl Parts<'_> {
             if size == 0 || self.sides[0][0][sum].is_empty() {
                 continue;
             }
-            let count =
-                |sums: &Sums, j: usize| sums[sum].iter().skip(j).step_by(size).sum::<i128>() as f64;
-            let differences = self.differences(size, count);
-            let total = |side: usize, j: usize| self.sides[side].iter().map(|s| count(s, j)).sum();
-            let counts: Vec<[f64; 2]> = (0..size).map(|j| [total(0, j), total(1, j)]).collect();
-            let rows = |side: &[Sums]| side.iter().map(|s| s[Sum::Rows][0] as f64).sum();
-            forms.push(chi_squared(&differences, &counts, self.sides.map(rows)));
+            let differences = self.differences(size, |sums, j| over_cells(&sums[sum], j, size));
+            let counts: Vec<[f64; 2]> = (0..size)
+                .map(|j| {
+                    self.sides.map(|side| side.iter().map(|s| over_cells(&s[sum], j, size)).sum())
+                })
+                .collect();
+            let totals = self.sides.map(|side| side.iter().map(rows).sum());
+            forms.push(chi_squared(&differences, &counts, totals));
         }
         forms
     }
 
     /// The contribution of each fold to the difference of means, column by column.
     fn means(&self, plan: &Plan, both: &Sums) -> Vec<Vec<f64>> {
-        let (d, m) = (plan.dims(), both[Sum::CellRows].len());
-        let column = |k: usize| {
-            let present = |sums: &Sums| (0..m).map(|j| sums.present(j, k)).sum::<i128>() as f64;
-            let sum =
-                |sums: &Sums| sums[Sum::CellSum].iter().skip(k).step_by(d).sum::<i128>() as f64;
-            let mean = sum(both) / present(both).max(1.0);
-            let totals = self.sides.map(|side| side.iter().map(present).sum::<f64>().max(1.0));
-            let part = |side: usize, fold: usize| {
-                let sums = &self.sides[side][fold];
-                (sum(sums) - present(sums) * mean) / totals[side]
-            };
-            self.folds.iter().map(|fold| part(0, *fold) - part(1, *fold)).collect()
-        };
-        (0..d).map(column).collect()
+        let d = plan.dims();
+        let mut means = Vec::new();
+        for k in 0..d {
+            let mean = over_cells(&both[Sum::CellSum], k, d) / present_rows(both, k).max(1.0);
+            let totals = self
+                .sides
+                .map(|side| side.iter().map(|s| present_rows(s, k)).sum::<f64>().max(1.0));
+            let parts = self.folds.iter().map(|fold| {
+                let [a, b] = [0, 1].map(|side| {
+                    let sums = &self.sides[side][*fold];
+                    let sum = over_cells(&sums[Sum::CellSum], k, d);
+                    (sum - present_rows(sums, k) * mean) / totals[side]
+                });
+                a - b
+            });
+            means.push(parts.collect());
+        }
+        means
     }
+}
+
+/// The number of rows.
+fn rows(sums: &Sums) -> f64 {
+    sums[Sum::Rows][0] as f64
+}
+
+/// The number of rows with a value of column `k`.
+fn present_rows(sums: &Sums, k: usize) -> f64 {
+    (0..sums[Sum::CellRows].len()).map(|j| sums.present(j, k)).sum::<i128>() as f64
+}
+
+/// The sum over all cells of entry `j` of the `size` entries of a cell.
+fn over_cells(entries: &[i128], j: usize, size: usize) -> f64 {
+    entries.iter().skip(j).step_by(size).sum::<i128>() as f64
 }
 
 /// The matrix of a quadratic form of the folds' signs.
@@ -163,19 +186,20 @@ fn form(parts: &[Vec<f64>], value: impl Fn(usize, usize) -> f64) -> Matrix {
 /// χ² of differences of shares, with small cells pooled.
 fn chi_squared(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2]) -> Matrix {
     let share = totals[0] / (totals[0] + totals[1]);
-    let weights = |[a, b]: &[f64; 2]| match a + b > 0.0 && !is_small(a + b, share) {
-        true => (totals[0] + totals[1]) / (a + b),
-        false => 0.0,
-    };
-    let weights: Vec<f64> = counts.iter().map(weights).collect();
+    let weights = counts.iter().map(|[a, b]| {
+        let is_used = a + b > 0.0 && !is_small(a + b, share);
+        if is_used { (totals[0] + totals[1]) / (a + b) } else { 0.0 }
+    });
+    let weights: Vec<f64> = weights.collect();
     let scaled: Vec<Vec<f64>> =
         parts.iter().map(|d| d.iter().zip(&weights).map(|(d, w)| d * w).collect()).collect();
     let small: f64 =
         counts.iter().filter(|[a, b]| is_small(a + b, share)).map(|[a, b]| a + b).sum();
-    let rest = |d: &[f64]| -> f64 {
-        d.iter().zip(counts).filter(|(_, [a, b])| is_small(a + b, share)).map(|(d, _)| d).sum()
-    };
-    let rests: Vec<f64> = parts.iter().map(|d| rest(d)).collect();
+    let mut rests = Vec::<f64>::new();
+    for part in parts {
+        let rest = part.iter().zip(counts).filter(|(_, [a, b])| is_small(a + b, share));
+        rests.push(rest.map(|(d, _)| d).sum());
+    }
     let weight = if small > 0.0 { (totals[0] + totals[1]) / small } else { 0.0 };
     form(parts, |f, g| dot(&parts[f], &scaled[g]) + weight * rests[f] * rests[g])
 }
@@ -191,11 +215,12 @@ fn deviation(parts: &[f64]) -> f64 {
 /// not weighted.
 fn widening(parts: &[Vec<f64>], counts: &[[f64; 2]], totals: [f64; 2], plan: &Plan) -> f64 {
     let noise = 1.0 / totals[0] + 1.0 / totals[1];
-    let share = |[a, b]: &[f64; 2]| (a + b) / (totals[0] + totals[1]);
-    let independent: f64 = counts.iter().map(|c| share(c) * (1.0 - share(c)) * noise).sum();
-    let of = |j: usize| deviation(&parts.iter().map(|d| d[j]).collect::<Vec<f64>>()).powi(2);
-    let seen: f64 = (0..counts.len()).map(of).sum();
-    let ratio = if independent > 0.0 { seen / independent } else { 1.0 };
+    let shares = counts.iter().map(|[a, b]| (a + b) / (totals[0] + totals[1]));
+    let independent: f64 = shares.map(|share| share * (1.0 - share) * noise).sum();
+    let observed: f64 = (0..counts.len())
+        .map(|j| deviation(&parts.iter().map(|d| d[j]).collect::<Vec<f64>>()).powi(2))
+        .sum();
+    let ratio = if independent > 0.0 { observed / independent } else { 1.0 };
     if plan.weighting.is_some() { ratio } else { ratio.max(1.0) }
 }
 
@@ -218,8 +243,8 @@ fn p_value(forms: &[Matrix], means: &[Vec<f64>], params: &DriftParams) -> f64 {
         }
         let changes = means.iter().zip(&squares).filter(|(_, s)| **s > 0.0);
         let changes = changes.map(|(d, square)| dot(d, &signs).powi(2) / square);
-        let (most, sum) = changes.fold((0.0f64, 0.0), |(m, s), t| (m.max(t), s + t));
-        statistics[forms.len()].push(most);
+        let (largest, sum) = changes.fold((0.0f64, 0.0), |(m, s), t| (m.max(t), s + t));
+        statistics[forms.len()].push(largest);
         statistics[forms.len() + 1].push(sum);
     }
     joint_p_value(&statistics)

@@ -55,9 +55,9 @@ pub fn p_value<'a>(
     gram: impl Fn(usize) -> std::borrow::Cow<'a, Matrix>,
     params: &DriftParams,
 ) -> Result<f64> {
-    let rows = |cell: &usize| counts[*cell][0] + counts[*cell][1];
-    let used: Vec<usize> = (0..counts.len()).filter(|cell| rows(cell) > 0.0).collect();
-    let pooled: Vec<f64> = used.iter().map(rows).collect();
+    let rows: Vec<f64> = counts.iter().map(|[a, b]| a + b).collect();
+    let used: Vec<usize> = (0..counts.len()).filter(|cell| rows[*cell] > 0.0).collect();
+    let pooled: Vec<f64> = used.iter().map(|cell| rows[*cell]).collect();
     let (m, d, draws) = (used.len() as f64, plan.dims() as f64, params.draws as f64);
     let columns = if plan.collect.moments { Work::eigen(plan.dims(), 1) } else { Work::default() };
     let operations = plan.bandwidths.len() as f64 * m * m * (d + 2.0 * draws) + m * d * (d + draws);
@@ -67,8 +67,9 @@ pub fn p_value<'a>(
     if chi_square(&observed, &pooled, share).is_beyond_draws() {
         return Ok(1.0 / (params.draws + 1) as f64);
     }
-    let binomial = |n: &f64| Binomial::new(*n as u64, share).map_err(|_| no_null(pooled.len()));
-    let binomials: Vec<Binomial> = pooled.iter().map(binomial).collect::<Result<_>>()?;
+    let binomials = pooled.iter().map(|n| Binomial::new(*n as u64, share));
+    let binomials: std::result::Result<Vec<Binomial>, _> = binomials.collect();
+    let binomials = binomials.map_err(|_| no_null(pooled.len()))?;
     let correlation = correlation_within(cells, plan)?;
     let shift = Shift::new(cells, plan);
     let within = Within::new(cells, plan, &correlation)?;
@@ -180,12 +181,12 @@ impl Within {
         // Sums over a cell of skewed or rare values, such as columns of zeros and ones, vary more
         // than those of normal variables. The null distribution is widened to match if the excess
         // is larger than chance.
-        let variance = |mean: f64| cells.iter().map(|c| (c.0 - mean).powi(2)).sum::<f64>() / count;
         let normal = 2.0 * dot(&eigenvalues, &eigenvalues);
         let freedom = 2.0 * (terms / count).powi(2) / normal;
         let chance = 1.0 + 2.0 * ((2.0 + 12.0 / freedom) / count).sqrt();
-        let seen = variance(total / count);
-        let wider = if seen > normal * chance { (seen / normal).sqrt() } else { 1.0 };
+        let mean = total / count;
+        let variance = cells.iter().map(|c| (c.0 - mean).powi(2)).sum::<f64>() / count;
+        let wider = if variance > normal * chance { (variance / normal).sqrt() } else { 1.0 };
         let each = ChiSquared::new(count).map_err(|_| no_null(cells.len()))?;
         Ok(Some(Within { observed: total, terms, eigenvalues, wider, each }))
     }
@@ -214,6 +215,15 @@ struct ChiSquare {
 }
 
 impl ChiSquare {
+    /// Adds the term of `a` of `n` rows in A, for an expected share.
+    #[inline]
+    fn add(&mut self, a: f64, n: f64, share: f64) {
+        let term = (a - n * share).powi(2) / (n * share * (1.0 - share));
+        self.total += term;
+        self.largest = f64::max(self.largest, term);
+        self.terms += 1.0;
+    }
+
     /// Whether no draw could be as large, by the approximation of Wilson and Hilferty.
     fn is_beyond_draws(&self) -> bool {
         let freedom = (self.terms - 1.0).max(1.0);
@@ -227,25 +237,19 @@ impl ChiSquare {
 fn chi_square(a: &[f64], pooled: &[f64], share: f64) -> ChiSquare {
     // Cells are pooled by the expected share. The terms use the share of these counts, whose total
     // varies.
-    let own = a.iter().sum::<f64>() / pooled.iter().sum::<f64>();
-    let own = if own > 0.0 && own < 1.0 { own } else { share };
-    let term = |a: f64, n: f64| (a - n * own).powi(2) / (n * own * (1.0 - own));
+    let drawn = a.iter().sum::<f64>() / pooled.iter().sum::<f64>();
+    let drawn = if drawn > 0.0 && drawn < 1.0 { drawn } else { share };
     let mut sum = ChiSquare { total: 0.0, largest: 0.0, terms: 0.0 };
-    let mut add = |term: f64| {
-        sum.total += term;
-        sum.largest = f64::max(sum.largest, term);
-        sum.terms += 1.0;
-    };
     let mut rest = (0.0, 0.0);
     for (&a, &n) in a.iter().zip(pooled) {
         if is_small(n, share) {
             rest = (rest.0 + a, rest.1 + n);
         } else {
-            add(term(a, n));
+            sum.add(a, n, drawn);
         }
     }
     if rest.1 > 0.0 {
-        add(term(rest.0, rest.1));
+        sum.add(rest.0, rest.1, drawn);
     }
     sum
 }
@@ -264,8 +268,8 @@ pub(super) fn joint_p_value(statistics: &[Vec<f64>]) -> f64 {
     }
     extreme.add(&logarithms);
     let (rank, size) = extreme.0[0];
-    let as_extreme = |e: &&(usize, f64)| e.0 < rank || (e.0 == rank && e.1 >= size);
-    extreme.0.iter().filter(as_extreme).count() as f64 / count as f64
+    let as_extreme = extreme.0.iter().filter(|e| e.0 < rank || (e.0 == rank && e.1 >= size));
+    as_extreme.count() as f64 / count as f64
 }
 
 /// The smallest rank of each draw over the statistics so far, and its largest deviation.
@@ -280,10 +284,10 @@ impl Extreme {
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
         let deviation = variance.sqrt().max(f64::MIN_POSITIVE);
-        let rank = |value: &f64| values.len() - sorted.partition_point(|v| v < value);
-        let ranks: Vec<usize> = values.iter().map(rank).collect();
-        for ((least, size), (rank, value)) in self.0.iter_mut().zip(ranks.iter().zip(values)) {
-            *least = (*least).min(*rank);
+        let ranks = values.iter().map(|value| values.len() - sorted.partition_point(|v| v < value));
+        let ranks: Vec<usize> = ranks.collect();
+        for ((min_rank, size), (rank, value)) in self.0.iter_mut().zip(ranks.iter().zip(values)) {
+            *min_rank = (*min_rank).min(*rank);
             *size = size.max((value - mean) / deviation);
         }
         ranks

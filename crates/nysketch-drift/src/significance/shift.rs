@@ -46,8 +46,8 @@ struct Column {
     at: usize,
     /// The observed T: its part from within cells, and its part from counts. The latter is `None`
     /// if it depends on the assumed origin of the landmarks.
-    seen_within: f64,
-    seen_counts: Option<f64>,
+    observed_within: f64,
+    observed_counts: Option<f64>,
     /// Mean of φ in each cell minus that of all rows, in standard errors of T.
     levels: Vec<f64>,
     /// Standard deviation of the part from within cells, in the same unit.
@@ -80,16 +80,15 @@ impl Shift {
         let (mut largest, mut total) = (Vec::new(), Vec::new());
         for (i, difference) in differences.iter().enumerate() {
             let columns = self.columns.iter();
-            let values: Vec<f64> = match with_observed && i == 0 {
-                true => columns.map(|column| column.seen(used, difference)).collect(),
-                false => {
-                    let within = self.draw_within(correlation, rng);
-                    columns.zip(within).map(|(c, within)| within + c.of(used, difference)).collect()
-                }
+            let values: Vec<f64> = if with_observed && i == 0 {
+                columns.map(|column| column.observed(used, difference)).collect()
+            } else {
+                let within = self.draw_within(correlation, rng);
+                columns.zip(within).map(|(c, within)| within + c.of(used, difference)).collect()
             };
             let squares = values.iter().map(|t| t * t);
-            let (most, sum) = squares.fold((0.0f64, 0.0), |(m, s), t| (m.max(t), s + t));
-            largest.push(most);
+            let (max, sum) = squares.fold((0.0f64, 0.0), |(m, s), t| (m.max(t), s + t));
+            largest.push(max);
             total.push(sum);
         }
         vec![largest, total]
@@ -103,11 +102,11 @@ impl Shift {
             None => independent,
             Some(vectors) => vectors.times(&independent),
         };
-        let of = |column: &Column| {
+        let columns = self.columns.iter().map(|column| {
             let place = correlation.varying.binary_search(&column.at);
             place.map_or(0.0, |place| column.within * drawn[place])
-        };
-        self.columns.iter().map(of).collect()
+        });
+        columns.collect()
     }
 }
 
@@ -120,10 +119,11 @@ impl Column {
         }
         let rows: Vec<f64> = used.iter().map(|j| cells.rows(*j)).collect();
         let total: f64 = rows.iter().sum();
-        let mean = |j: usize| cells.both[Sum::CellSum][j * d + k] as f64 / cells.rows(j);
-        let means: Vec<f64> = used.iter().map(|j| mean(*j)).collect();
-        let variance = |j: usize| cells.both.cell_spread(j, k) / cells.rows(j);
-        let variances: Vec<f64> = used.iter().map(|j| variance(*j)).collect();
+        let cell_sums = &cells.both[Sum::CellSum];
+        let means = used.iter().map(|j| cell_sums[j * d + k] as f64 / cells.rows(*j));
+        let means: Vec<f64> = means.collect();
+        let variances = used.iter().map(|j| cells.both.cell_spread(*j, k) / cells.rows(*j));
+        let variances: Vec<f64> = variances.collect();
         let Weighed { values, slopes, heavy } = Weighed::of(&means, &variances, &rows);
         let centre = values.iter().zip(&rows).map(|(v, n)| v * n).sum::<f64>() / total;
         let between: f64 =
@@ -137,31 +137,30 @@ impl Column {
         }
         let mut levels = vec![0.0; cells.counts.len()];
         used.iter().zip(&values).for_each(|(j, v)| levels[*j] = (v - centre) / error);
-        // The part of a sample's mean of φ that is not explained by the means of the cells.
-        let beside = |side: usize| -> f64 {
-            let sums = [cells.a, cells.b][side];
-            let of = |(i, j): (usize, &usize)| {
+        // The part of a sample's mean of φ that is not explained by the means of the cells, and the
+        // part that is.
+        let (mut within, mut counts) = ([0.0; 2], [0.0; 2]);
+        for (side, sums) in [cells.a, cells.b].into_iter().enumerate() {
+            let terms = used.iter().enumerate().map(|(i, j)| {
                 let sum = sums[Sum::CellSum][j * d + k] as f64;
                 slopes[i] * (sum - cells.counts[*j][side] * means[i])
-            };
-            used.iter().enumerate().map(of).sum::<f64>() / (cells.totals[side] * error)
-        };
-        let counts = |side: usize| -> f64 {
-            used.iter().map(|j| cells.counts[*j][side] * levels[*j]).sum::<f64>()
-                / cells.totals[side]
-        };
+            });
+            within[side] = terms.sum::<f64>() / (cells.totals[side] * error);
+            let terms = used.iter().map(|j| cells.counts[*j][side] * levels[*j]);
+            counts[side] = terms.sum::<f64>() / cells.totals[side];
+        }
         Some(Column {
             at: k,
-            seen_within: beside(0) - beside(1),
-            seen_counts: (!heavy).then(|| counts(0) - counts(1)),
+            observed_within: within[0] - within[1],
+            observed_counts: (!heavy).then(|| counts[0] - counts[1]),
             levels,
             within: (noise * inside).sqrt() / error,
         })
     }
 
     /// The observed T, with the differences of shares for one origin of the landmarks.
-    fn seen(&self, used: &[usize], difference: &[f64]) -> f64 {
-        self.seen_within + self.seen_counts.unwrap_or_else(|| self.of(used, difference))
+    fn observed(&self, used: &[usize], difference: &[f64]) -> f64 {
+        self.observed_within + self.observed_counts.unwrap_or_else(|| self.of(used, difference))
     }
 
     /// The part of T from counts, for given differences of shares of the used cells.
@@ -183,31 +182,40 @@ impl Weighed {
     /// Computes the weights by EM for a Student distribution, `w_j = (ν + 1)/(ν + E_j (x −
     /// c)²/s²)`.
     fn of(means: &[f64], variances: &[f64], rows: &[f64]) -> Self {
-        let total: f64 = rows.iter().sum();
-        let average = |weights: &[f64], value: &dyn Fn(usize) -> f64| -> f64 {
-            (0..rows.len()).map(|i| weights[i] * rows[i] / total * value(i)).sum()
-        };
-        let square = |i: usize, centre: f64| (means[i] - centre).powi(2) + variances[i];
         let mut weights = vec![1.0; rows.len()];
-        let mut centre = average(&weights, &|i| means[i]);
-        let mut scale = average(&weights, &|i| square(i, centre));
-        if !(average(&weights, &|i| square(i, centre).powi(2)) > HEAVY * scale * scale) {
+        let mut centre = average(&weights, rows, means.iter().copied());
+        let mut squares = squared_distances(means, variances, centre);
+        let mut scale = average(&weights, rows, squares.iter().copied());
+        let fourth = average(&weights, rows, squares.iter().map(|square| square.powi(2)));
+        if !(fourth > HEAVY * scale * scale) {
             return Weighed { values: means.to_vec(), slopes: weights, heavy: false };
         }
-        let least = NARROWEST * scale;
+        let min_scale = NARROWEST * scale;
         for _ in 0..TURNS {
-            let weight = |i| (FREEDOM + 1.0) / (FREEDOM + square(i, centre) / scale);
-            weights = (0..rows.len()).map(weight).collect();
-            centre = average(&weights, &|i| means[i]) / average(&weights, &|_| 1.0);
-            scale = average(&weights, &|i| square(i, centre)).max(least);
+            weights = squares.iter().map(|s| (FREEDOM + 1.0) / (FREEDOM + s / scale)).collect();
+            let total = average(&weights, rows, rows.iter().map(|_| 1.0));
+            centre = average(&weights, rows, means.iter().copied()) / total;
+            squares = squared_distances(means, variances, centre);
+            scale = average(&weights, rows, squares.iter().copied()).max(min_scale);
         }
-        let slope = |(weight, rows): (&f64, &f64)| if *rows < LEAST_ROWS { 0.0 } else { *weight };
+        let slopes = weights.iter().zip(rows);
         Weighed {
             values: means.iter().zip(&weights).map(|(mean, w)| w * (mean - centre)).collect(),
-            slopes: weights.iter().zip(rows).map(slope).collect(),
+            slopes: slopes.map(|(w, n)| if *n < LEAST_ROWS { 0.0 } else { *w }).collect(),
             heavy: true,
         }
     }
+}
+
+/// The average of values over all rows, `Σ_j w_j n_j/n value_j`.
+fn average(weights: &[f64], rows: &[f64], values: impl Iterator<Item = f64>) -> f64 {
+    let total: f64 = rows.iter().sum();
+    weights.iter().zip(rows).zip(values).map(|((w, n), value)| w * n / total * value).sum()
+}
+
+/// The mean squared distance of the rows of each cell from the centre, `E_j (x − c)²`.
+fn squared_distances(means: &[f64], variances: &[f64], centre: f64) -> Vec<f64> {
+    means.iter().zip(variances).map(|(mean, variance)| (mean - centre).powi(2) + variance).collect()
 }
 
 #[cfg(test)]

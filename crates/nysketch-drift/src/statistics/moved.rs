@@ -50,6 +50,29 @@ pub struct Noise {
 impl Noise {
     /// Noise of independent rows.
     pub const ROWS: Noise = Noise { widening: 1.0, freedom: None };
+
+    /// The value that is exceeded with this probability, in standard errors.
+    fn quantile(&self, beyond: f64) -> f64 {
+        match self.freedom {
+            Some(freedom) => student::quantile(1.0 - 2.0 * beyond, freedom),
+            None => normal_quantile(beyond),
+        }
+    }
+}
+
+/// The change of the share of a cell.
+struct Change {
+    /// The share in both samples together.
+    share: f64,
+    change: f64,
+    /// The standard error of the change.
+    error: f64,
+}
+
+impl Change {
+    fn z(&self) -> f64 {
+        if self.error > 0.0 { self.change / self.error } else { 0.0 }
+    }
 }
 
 /// Comparison of a change with a tolerance.
@@ -68,38 +91,28 @@ impl Moved {
     /// Estimates the share from the numbers of rows of A and B in each cell. `None` unless there
     /// are two cells with enough rows.
     pub fn of(counts: &[[f64; 2]], totals: [f64; 2], noise: Noise, level: f64) -> Option<Moved> {
-        let Noise { widening, freedom } = noise;
-        let quantile = |beyond: f64| match freedom {
-            Some(freedom) => student::quantile(1.0 - 2.0 * beyond, freedom),
-            None => normal_quantile(beyond),
-        };
+        let (deviate, z) = (noise.quantile(0.5 * level), noise.quantile(0.25 * level));
         let pooled = Pooled::new(counts, totals);
         if pooled.groups.is_empty() || pooled.all().count() < 2 {
             return None;
         }
-        let noise = widening * (1.0 / totals[0] + 1.0 / totals[1]);
-        // For each cell: its share in both samples, its change, and the standard error of the
-        // change.
-        let cells: Vec<(f64, f64, f64)> = pooled
-            .all()
-            .map(|[a, b]| {
-                let share = (a + b) / (totals[0] + totals[1]);
-                let error = (share * (1.0 - share) * noise).sqrt();
-                (share, b / totals[1] - a / totals[0], error)
-            })
-            .collect();
-        let seen = 0.5 * cells.iter().map(|(_, change, _)| change.abs()).sum::<f64>();
+        let noise = noise.widening * (1.0 / totals[0] + 1.0 / totals[1]);
+        let cells = pooled.all().map(|[a, b]| {
+            let share = (a + b) / (totals[0] + totals[1]);
+            let error = (share * (1.0 - share) * noise).sqrt();
+            Change { share, change: b / totals[1] - a / totals[0], error }
+        });
+        let cells: Vec<Change> = cells.collect();
+        let observed = 0.5 * cells.iter().map(|cell| cell.change.abs()).sum::<f64>();
         // TV is the change of a single share: that of all cells that grew.
-        let grown: f64 = cells.iter().filter(|(_, d, _)| *d > 0.0).map(|(p, ..)| p).sum();
+        let grown: f64 = cells.iter().filter(|c| c.change > 0.0).map(|c| c.share).sum();
         let deviation = (grown * (1.0 - grown) * noise).max(0.0).sqrt();
-        let most_bias = 0.5 * FRAC_2_PI.sqrt() * cells.iter().map(|(.., s)| s).sum::<f64>();
-        let low = (seen - most_bias - quantile(0.5 * level) * deviation).clamp(0.0, 1.0);
+        let max_bias = 0.5 * FRAC_2_PI.sqrt() * cells.iter().map(|c| c.error).sum::<f64>();
+        let low = (observed - max_bias - deviate * deviation).clamp(0.0, 1.0);
         // Either bound of the upper end may fail, so each gets half of the error probability.
-        let z = quantile(0.25 * level);
-        let high = (seen + z * deviation).min(by_chi_squared(&cells, noise, z)).clamp(low, 1.0);
-        let z = |(_, d, s): &(f64, f64, f64)| if *s > 0.0 { d / s } else { 0.0 };
-        let effects = effects(&cells.iter().map(z).collect::<Vec<f64>>());
-        let share = 0.5 * cells.iter().zip(effects).map(|((.., s), e)| s * e).sum::<f64>();
+        let high = (observed + z * deviation).min(by_chi_squared(&cells, noise, z)).clamp(low, 1.0);
+        let effects = effects(&cells.iter().map(Change::z).collect::<Vec<f64>>());
+        let share = 0.5 * cells.iter().zip(effects).map(|(c, e)| c.error * e).sum::<f64>();
         Some(Moved { share: share.clamp(low, high), low, high })
     }
 
@@ -143,18 +156,21 @@ pub fn beyond_noise(a: &[f64], b: &[f64]) -> f64 {
         return 1.0;
     }
     let noise = FRAC_2_PI * (1.0 / na + 1.0 / nb);
-    let cell = |(a, b): (&f64, &f64)| {
+    let changes = a.iter().zip(b).map(|(a, b)| {
         let share = (a + b) / (na + nb);
         (a / na - b / nb).abs() - (share * (1.0 - share) * noise).max(0.0).sqrt()
-    };
-    0.5 * a.iter().zip(b).map(cell).sum::<f64>()
+    });
+    0.5 * changes.sum::<f64>()
 }
 
 /// An upper bound on TV: ½√u, where u solves `u = χ² + z √(2h²m + 4hu)`, and the root is the
 /// standard deviation of the estimate of χ².
-fn by_chi_squared(cells: &[(f64, f64, f64)], h: f64, z: f64) -> f64 {
-    let estimate: f64 = cells.iter().map(|(p, d, s)| (d * d - s * s) / p).sum();
-    let spread: f64 = cells.iter().map(|(p, ..)| (h * (1.0 - p)).powi(2)).sum();
+fn by_chi_squared(cells: &[Change], h: f64, z: f64) -> f64 {
+    let estimate: f64 = cells
+        .iter()
+        .map(|Change { share, change, error }| (change * change - error * error) / share)
+        .sum();
+    let spread: f64 = cells.iter().map(|c| (h * (1.0 - c.share)).powi(2)).sum();
     let half = estimate + 2.0 * z * z * h;
     let rest = estimate * estimate - 2.0 * z * z * spread;
     let root = (half * half - rest).max(0.0).sqrt();
@@ -168,20 +184,8 @@ fn effects(z: &[f64]) -> Vec<f64> {
     while widths[widths.len() - 1] < largest {
         widths.push(2.0 * widths[widths.len() - 1]);
     }
-    // Likelihoods, each up to a factor that depends on z.
-    let likelihood = |z: f64| -> Vec<f64> {
-        let log = |w: &f64| -0.5 * (z * z / (1.0 + w * w) + (1.0 + w * w).ln());
-        let logs: Vec<f64> = widths.iter().map(log).collect();
-        let most = logs.iter().fold(f64::NEG_INFINITY, |m, l| m.max(*l));
-        logs.iter().map(|l| (l - most).exp()).collect()
-    };
-    let likelihoods: Vec<Vec<f64>> = z.iter().map(|z| likelihood(*z)).collect();
+    let likelihoods: Vec<Vec<f64>> = z.iter().map(|z| likelihoods(*z, &widths)).collect();
     let mut weights = vec![1.0 / widths.len() as f64; widths.len()];
-    let posterior = |weights: &[f64], likelihood: &[f64]| -> Vec<f64> {
-        let joint: Vec<f64> = weights.iter().zip(likelihood).map(|(w, l)| w * l).collect();
-        let total: f64 = joint.iter().sum();
-        joint.iter().map(|j| j / total).collect()
-    };
     for _ in 0..STEPS {
         let mut next = vec![0.0; widths.len()];
         for likelihood in &likelihoods {
@@ -190,11 +194,26 @@ fn effects(z: &[f64]) -> Vec<f64> {
         }
         weights = next;
     }
-    let mean = |(z, likelihood): (&f64, &Vec<f64>)| {
+    let means = z.iter().zip(&likelihoods).map(|(z, likelihood)| {
         let each = posterior(&weights, likelihood).into_iter().zip(&widths);
         each.map(|(p, w)| p * magnitude(z * w * w / (1.0 + w * w), w * w / (1.0 + w * w))).sum()
-    };
-    z.iter().zip(&likelihoods).map(mean).collect()
+    });
+    means.collect()
+}
+
+/// The likelihood of each width, up to a factor that depends on z.
+fn likelihoods(z: f64, widths: &[f64]) -> Vec<f64> {
+    let logs = widths.iter().map(|w| -0.5 * (z * z / (1.0 + w * w) + (1.0 + w * w).ln()));
+    let logs: Vec<f64> = logs.collect();
+    let max = logs.iter().fold(f64::NEG_INFINITY, |m, l| m.max(*l));
+    logs.iter().map(|l| (l - max).exp()).collect()
+}
+
+/// The posterior probability of each width.
+fn posterior(weights: &[f64], likelihoods: &[f64]) -> Vec<f64> {
+    let joint: Vec<f64> = weights.iter().zip(likelihoods).map(|(w, l)| w * l).collect();
+    let total: f64 = joint.iter().sum();
+    joint.iter().map(|j| j / total).collect()
 }
 
 /// Number of EM steps for the weights of the widths. Later steps change them by less than 1 %.
@@ -237,14 +256,15 @@ mod tests {
     /// Shares of 100 cells between 0.3 % and 1.7 %. The first `cells` grow by `moved` in total, at
     /// the cost of the others.
     fn shares(cells: usize, moved: f64) -> Vec<f64> {
-        let share = |j: usize| (1.0 + 0.7 * (j as f64).sin()) / 100.0;
-        let total: f64 = (0..100).map(share).sum();
-        let grown: f64 = (0..cells).map(share).sum::<f64>() / total;
-        let factor = |j: usize| match j < cells {
-            true => 1.0 + moved / grown,
-            false => 1.0 - moved / (1.0 - grown),
-        };
-        (0..100).map(|j| share(j) / total * factor(j)).collect()
+        let mut shares: Vec<f64> =
+            (0..100).map(|j| (1.0 + 0.7 * f64::from(j).sin()) / 100.0).collect();
+        let total: f64 = shares.iter().sum();
+        let grown: f64 = shares[..cells].iter().sum::<f64>() / total;
+        for (j, share) in shares.iter_mut().enumerate() {
+            let factor = if j < cells { 1.0 + moved / grown } else { 1.0 - moved / (1.0 - grown) };
+            *share = *share / total * factor;
+        }
+        shares
     }
 
     /// Changes in few and in many cells, with 200 samples each: the interval contains the truth in
@@ -254,7 +274,7 @@ mod tests {
     fn the_share_that_moved_is_found() {
         for (cells, moved) in [(0, 0.0), (3, 0.02), (50, 0.02), (20, 0.1), (50, 0.3)] {
             let (before, after) = (shares(0, 0.0), shares(cells, moved));
-            let (mut held, mut error, mut seen) = (0, 0.0, 0.0);
+            let (mut held, mut error, mut observed) = (0, 0.0, 0.0);
             for seed in 0..200 {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
                 let (a, b) = (sample(&before, 20_000, &mut rng), sample(&after, 10_000, &mut rng));
@@ -262,14 +282,15 @@ mod tests {
                 let found = Moved::of(&counts, [20_000.0, 10_000.0], Noise::ROWS, 0.05).unwrap();
                 held += usize::from(found.low <= moved && moved <= found.high);
                 error += found.share - moved;
-                seen += counts.iter().map(|[a, b]| (b / 1e4 - a / 2e4).abs() / 2.0).sum::<f64>()
-                    - moved;
+                observed +=
+                    counts.iter().map(|[a, b]| (b / 1e4 - a / 2e4).abs() / 2.0).sum::<f64>()
+                        - moved;
             }
             assert!(held >= 180, "{cells} {moved}: {held} of 200");
             // Effects of the size of the noise are estimated to within a sixth.
             let error = error / 200.0;
             assert!(error.abs() < 0.012 + moved / 6.0, "{cells} {moved}: {error}");
-            assert!(moved > 0.05 || error.abs() < seen / 200.0, "{cells} {moved}: {error} {seen}");
+            assert!(moved > 0.05 || error.abs() < observed / 200.0, "{cells} {moved}: {error}");
         }
     }
 
@@ -277,14 +298,14 @@ mod tests {
     /// truth (380, standard deviation 4).
     #[test]
     fn few_cells_have_intervals_too() {
-        let held = |seed: u64| {
+        let mut held = 0;
+        for seed in 0..400 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let (a, b) = (sample(&[0.5, 0.5], 2000, &mut rng), sample(&[0.6, 0.4], 1000, &mut rng));
             let counts: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
             let found = Moved::of(&counts, [2000.0, 1000.0], Noise::ROWS, 0.05).unwrap();
-            found.low <= 0.1 && 0.1 <= found.high
-        };
-        let held = (0..400).filter(|seed| held(*seed)).count();
+            held += usize::from(found.low <= 0.1 && 0.1 <= found.high);
+        }
         assert!(held >= 372, "{held} of 400");
     }
 

@@ -14,9 +14,10 @@ impl Pooled {
     pub fn new(counts: &[[f64; 2]], totals: [f64; 2]) -> Self {
         let (mut groups, mut rest) = (Vec::new(), [0.0; 2]);
         for [a, b] in counts {
-            match is_small(a + b, totals[0] / (totals[0] + totals[1])) {
-                true => rest = [rest[0] + a, rest[1] + b],
-                false => groups.push([*a, *b]),
+            if is_small(a + b, totals[0] / (totals[0] + totals[1])) {
+                rest = [rest[0] + a, rest[1] + b];
+            } else {
+                groups.push([*a, *b]);
             }
         }
         Pooled { groups, rest: (rest[0] + rest[1] > 0.0).then_some(rest) }
