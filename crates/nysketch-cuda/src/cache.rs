@@ -19,15 +19,17 @@ pub fn read(parts: &[&str]) -> Option<Vec<u8>> {
 
 /// Stores a program. Failure to store it is not an error.
 pub fn write(parts: &[&str], program: &[u8]) {
-    let Some(folder) = folder() else { return };
-    let kept = || -> std::io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-        file.write_all(&Sha256::digest(program))?;
-        file.write_all(program)?;
-        file.persist(folder.join(name(parts)))?;
-        Ok(())
-    };
-    let _ = kept();
+    if let Some(folder) = folder() {
+        let _ = store(&folder, parts, program);
+    }
+}
+
+fn store(folder: &Path, parts: &[&str], program: &[u8]) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&Sha256::digest(program))?;
+    file.write_all(program)?;
+    file.persist(folder.join(name(parts)))?;
+    Ok(())
 }
 
 fn name(parts: &[&str]) -> String {
@@ -39,12 +41,17 @@ fn name(parts: &[&str]) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The folder in an environment variable, if it is set.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
 /// The folder of the cache, which is created if it is missing.
 fn folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let root = match cfg!(windows) {
-        true => variable("LOCALAPPDATA"),
-        false => variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))),
+    let root = if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else {
+        variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))
     };
     let folder = root.filter(|root| root.is_absolute())?.join("nysketch").join("kernels");
     if !folder.is_dir() {
@@ -70,9 +77,11 @@ fn make(folder: &Path) -> std::io::Result<()> {
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let Ok(told) = std::fs::symlink_metadata(folder) else { return false };
-    let own = tempfile::tempfile_in(folder).and_then(|file| file.metadata());
-    told.is_dir() && told.mode() & 0o022 == 0 && own.is_ok_and(|file| file.uid() == told.uid())
+    let Ok(metadata) = std::fs::symlink_metadata(folder) else { return false };
+    let file = tempfile::tempfile_in(folder).and_then(|file| file.metadata());
+    metadata.is_dir()
+        && metadata.mode() & 0o022 == 0
+        && file.is_ok_and(|file| file.uid() == metadata.uid())
 }
 
 #[cfg(not(unix))]

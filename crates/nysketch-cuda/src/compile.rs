@@ -49,15 +49,21 @@ fn architectures(nvrtc: &Nvrtc) -> Vec<c_int> {
     }
 }
 
+/// The text with a terminating zero byte.
+fn terminated(text: &str) -> std::result::Result<CString, String> {
+    CString::new(text).map_err(|e| e.to_string())
+}
+
 /// Runs NVRTC. The error is its log.
 fn translate(
     nvrtc: &Nvrtc,
     options: &[String],
     finished: bool,
 ) -> std::result::Result<Vec<u8>, String> {
-    let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
-    let (source, name) = (text(KERNELS)?, text("kernels.cu")?);
-    let options = options.iter().map(|o| text(o)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let (source, name) = (terminated(KERNELS)?, terminated("kernels.cu")?);
+    let options: std::result::Result<Vec<CString>, String> =
+        options.iter().map(|option| terminated(option)).collect();
+    let options = options?;
     let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
     let mut program = 0;
     // SAFETY: strings end with a zero byte and outlive the calls; buffers have the sizes that NVRTC

@@ -20,6 +20,8 @@ const MEMORY_TYPE: c_int = 2;
 const DEVICE_ORDINAL: c_int = 9;
 const DEVICE_MEMORY: c_int = 2;
 const INVALID_CONTEXT: c_int = 201;
+/// The step in which opening a GPU fails.
+const OPENING: &str = "opening it";
 
 /// An open GPU.
 #[derive(Debug)]
@@ -90,6 +92,27 @@ impl Program {
     }
 }
 
+/// The driver's properties of an address: the kind of memory and the number of the GPU.
+struct Pointer {
+    codes: [c_int; 2],
+    kind: c_int,
+    ordinal: c_int,
+}
+
+impl Pointer {
+    fn of(driver: &Driver, address: u64) -> Self {
+        let (mut kind, mut ordinal) = (0, -1);
+        // SAFETY: the driver looks the address up but does not dereference it.
+        let codes = unsafe {
+            [
+                (driver.pointer)(&mut kind, MEMORY_TYPE, address),
+                (driver.pointer)(&mut ordinal, DEVICE_ORDINAL, address),
+            ]
+        };
+        Pointer { codes, kind, ordinal }
+    }
+}
+
 impl Device {
     /// Number of GPUs; 0 without a driver.
     pub fn count() -> usize {
@@ -132,36 +155,28 @@ impl Device {
         let [mut major, mut minor, mut processors, mut kilohertz] = [0; 4];
         // SAFETY: the driver's own functions, with room for the values they write.
         let codes = unsafe {
-            let got = (driver.device)(&mut handle, ordinal as c_int);
-            let read =
-                (driver.name)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int, handle);
-            let attribute = |value: &mut c_int, which| (driver.attribute)(value, which, handle);
-            let told = [
-                attribute(&mut major, MAJOR),
-                attribute(&mut minor, MINOR),
-                attribute(&mut processors, PROCESSORS),
-                attribute(&mut kilohertz, KILOHERTZ),
-            ];
-            [got, read, told[0], told[1], told[2], told[3]]
+            [
+                (driver.device)(&mut handle, ordinal as c_int),
+                (driver.name)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int, handle),
+                (driver.attribute)(&mut major, MAJOR, handle),
+                (driver.attribute)(&mut minor, MINOR, handle),
+                (driver.attribute)(&mut processors, PROCESSORS, handle),
+                (driver.attribute)(&mut kilohertz, KILOHERTZ, handle),
+            ]
         };
         let name =
             String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or(&[])).into_owned();
-        let failed = |code| DeviceError::Failed {
-            name: name.clone(),
-            what: "opening it",
-            code: driver.name_of(code),
-        };
         if let Some(code) = codes.into_iter().find(|code| *code != 0) {
-            return Err(failed(code));
+            return Err(DeviceError::Failed { name, what: OPENING, code: driver.name_of(code) });
         }
         if major < 8 {
             return Err(DeviceError::OldDevice { name, major, minor });
         }
         // SAFETY: the primary context, shared by all libraries of this process; released once, by
         // `drop`.
-        match unsafe { (driver.retain)(&mut context, handle) } {
-            0 => {}
-            code => return Err(failed(code)),
+        let code = unsafe { (driver.retain)(&mut context, handle) };
+        if code != 0 {
+            return Err(DeviceError::Failed { name, what: OPENING, code: driver.name_of(code) });
         }
         Ok(Device {
             driver,
@@ -179,21 +194,14 @@ impl Device {
     /// Number of the GPU whose memory contains this address; `None` if there is none.
     pub fn of_address(address: u64) -> Result<Option<usize>> {
         let driver = Driver::get()?;
-        let (mut kind, mut ordinal) = (0, -1);
-        // SAFETY: the driver looks the address up but does not dereference it.
-        let mut ask = || unsafe {
-            [
-                (driver.pointer)(&mut kind, MEMORY_TYPE, address),
-                (driver.pointer)(&mut ordinal, DEVICE_ORDINAL, address),
-            ]
-        };
-        let mut codes = ask();
+        let mut found = Pointer::of(driver, address);
         // A thread without a current context must query from within one. Addresses are shared by
         // all GPUs, so any will do.
-        if codes.contains(&INVALID_CONTEXT) {
-            Device::open(0)?.working(|| codes = ask());
+        if found.codes.contains(&INVALID_CONTEXT) {
+            Device::open(0)?.working(|| found = Pointer::of(driver, address));
         }
-        Ok((codes == [0, 0] && kind == DEVICE_MEMORY).then_some(ordinal.max(0) as usize))
+        let is_on_device = found.codes == [0, 0] && found.kind == DEVICE_MEMORY;
+        Ok(is_on_device.then_some(found.ordinal.max(0) as usize))
     }
 
     /// Number of the GPU, from 0.
@@ -246,11 +254,11 @@ impl Device {
         let mut before = 0;
         // SAFETY: the driver's own functions; the previous context was current, or there was none.
         unsafe {
-            let told = (self.driver.current)(&mut before);
+            let code = (self.driver.current)(&mut before);
             if self.current().is_ok() {
                 work();
             }
-            if told == 0 {
+            if code == 0 {
                 (self.driver.set_current)(before);
             }
         }

@@ -41,8 +41,8 @@ pub enum DeviceError {
     },
     /// NVRTC was not found.
     #[error(
-        "no NVRTC, the compiler for GPUs, was found: install the CUDA toolkit, or `pip install nvidia-cuda-nvrtc-cu12`, \
-         or name its library in NYSKETCH_NVRTC"
+        "no NVRTC, the compiler for GPUs, was found: install the CUDA toolkit, or `pip install \
+         nvidia-cuda-nvrtc-cu12`, or name its library in NYSKETCH_NVRTC"
     )]
     NoCompiler,
     /// The library named by the user is not NVRTC.
@@ -58,7 +58,8 @@ pub enum DeviceError {
     },
     /// The memory of the GPU is full.
     #[error(
-        "{name} has no room for {} ({what}; {} of {} are free): use fewer threads or landmarks, or another device",
+        "{name} has no room for {} ({what}; {} of {} are free): use fewer threads or \
+         landmarks, or another device",
         up(*wanted), down(*free), down(*total)
     )]
     OutOfMemory {
@@ -75,8 +76,8 @@ pub enum DeviceError {
     },
     /// No pinned host memory is available for copies to the GPU.
     #[error(
-        "this machine has no {mb} MB of pinned memory for a GPU to copy from: use fewer threads, or raise the \
-         limit of locked memory"
+        "this machine has no {mb} MB of pinned memory for a GPU to copy from: use fewer threads, \
+         or raise the limit of locked memory"
     )]
     NotPinned {
         /// Size in millions of bytes.

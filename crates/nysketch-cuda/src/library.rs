@@ -68,8 +68,8 @@ functions! {
         unload = "cuModuleUnload" (Handle);
         function = "cuModuleGetFunction" (&mut Handle, Handle, *const c_char);
         blocks = "cuOccupancyMaxActiveBlocksPerMultiprocessor" (&mut c_int, Handle, c_int, usize);
-        launch = "cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
-            *const *const u8, usize);
+        launch = "cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint,
+            Handle, *const *const u8, usize);
         error_name = "cuGetErrorName" (c_int, &mut *const c_char);
     }
 }
@@ -80,7 +80,8 @@ functions! {
         version = "nvrtcVersion" (&mut c_int, &mut c_int);
         count_architectures = "nvrtcGetNumSupportedArchs" (&mut c_int);
         architectures = "nvrtcGetSupportedArchs" (*mut c_int);
-        create = "nvrtcCreateProgram" (&mut Handle, *const c_char, *const c_char, c_int, usize, usize);
+        create = "nvrtcCreateProgram" (&mut Handle, *const c_char, *const c_char, c_int, usize,
+            usize);
         compile = "nvrtcCompileProgram" (Handle, c_int, *const *const c_char);
         destroy = "nvrtcDestroyProgram" (&mut Handle);
         log_size = "nvrtcGetProgramLogSize" (Handle, &mut usize);
@@ -107,8 +108,8 @@ impl Driver {
         let driver = Driver::of(library).map_err(DeviceError::Lacking)?;
         let mut version = 0;
         // SAFETY: the driver's own functions, with arguments of the right types.
-        let (told, started) = unsafe { ((driver.version)(&mut version), (driver.init)(0)) };
-        if told == 0 && version < 12_000 {
+        let (read, started) = unsafe { ((driver.version)(&mut version), (driver.init)(0)) };
+        if read == 0 && version < 12_000 {
             let version = format!("{}.{}", version / 1000, version % 1000 / 10);
             return Err(DeviceError::OldDriver { version });
         }
@@ -122,12 +123,12 @@ impl Driver {
     pub fn name_of(&self, code: c_int) -> String {
         let mut name = std::ptr::null();
         // SAFETY: returns a string that lives as long as the driver, or an error.
-        let told = unsafe { (self.error_name)(code, &mut name) } == 0 && !name.is_null();
-        match told {
-            // SAFETY: the driver guarantees a terminating zero byte.
-            true => unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy().into_owned(),
-            false => format!("error {code}"),
+        let is_known = unsafe { (self.error_name)(code, &mut name) } == 0 && !name.is_null();
+        if !is_known {
+            return format!("error {code}");
         }
+        // SAFETY: the driver guarantees a terminating zero byte.
+        unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy().into_owned()
     }
 }
 
@@ -135,15 +136,21 @@ impl Nvrtc {
     /// The compiler of this machine: the one named by the user, otherwise the first one found.
     pub fn get() -> Result<&'static Nvrtc> {
         static NVRTC: OnceLock<Result<Nvrtc>> = OnceLock::new();
-        let at = |path: PathBuf| Nvrtc::of(open(path)?).ok();
-        let find = || match std::env::var_os("NYSKETCH_NVRTC").map(PathBuf::from) {
+        NVRTC.get_or_init(Nvrtc::find).as_ref().map_err(Clone::clone)
+    }
+
+    fn find() -> Result<Nvrtc> {
+        match std::env::var_os("NYSKETCH_NVRTC").map(PathBuf::from) {
             Some(named) => {
                 let name = named.display().to_string();
-                at(named).ok_or(DeviceError::NotCompiler(name))
+                Nvrtc::at(named).ok_or(DeviceError::NotCompiler(name))
             }
-            None => places().into_iter().find_map(at).ok_or(DeviceError::NoCompiler),
-        };
-        NVRTC.get_or_init(find).as_ref().map_err(Clone::clone)
+            None => places().into_iter().find_map(Nvrtc::at).ok_or(DeviceError::NoCompiler),
+        }
+    }
+
+    fn at(path: PathBuf) -> Option<Nvrtc> {
+        Nvrtc::of(open(path)?).ok()
     }
 }
 

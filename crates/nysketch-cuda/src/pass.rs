@@ -122,8 +122,8 @@ impl Pass {
         let (d, c) = (self.tables.spec.dims, self.tables.spec.categories.len());
         let partial = self.tables.spec.least_present.is_some();
         let weighted = partial || !weights.is_empty();
-        let known = |row: &[u32]| row.iter().zip(&self.tables.spec.categories).all(|(a, b)| a < b);
-        assert!(codes.chunks_exact(c.max(1)).all(known), "kernels find levels by their codes");
+        let levels = self.tables.spec.categories.iter().cycle();
+        assert!(codes.iter().zip(levels).all(|(a, b)| a < b), "kernels find levels by their codes");
         self.make_staged()?;
         let (mut at, rows, most) = (0, values.len() / d, self.staged_rows());
         while at < rows {
@@ -148,8 +148,9 @@ impl Pass {
                     .zip(staged.complete.get()[from..to].iter_mut());
                 for (i, (weight, complete)) in places.enumerate() {
                     *weight = weights.get(at + i).copied().unwrap_or(1);
-                    let lacks = partial && some[i * d..(i + 1) * d].iter().any(|x| x.is_nan());
-                    *complete = if lacks { 0 } else { *weight };
+                    let row = &some[i * d..(i + 1) * d];
+                    let is_complete = !partial || row.iter().all(|x| !x.is_nan());
+                    *complete = if is_complete { *weight } else { 0 };
                 }
             }
             staged.rows = to;
@@ -237,7 +238,6 @@ impl Pass {
     ) -> Result<Outcome> {
         let spec = &self.tables.spec;
         let d = spec.dims;
-        let refuse = |expected: String, got: String| Err(DeviceError::Rows { expected, got });
         if rows.columns != d || !spec.categories.is_empty() {
             return refuse(
                 format!("of {d} columns, all of numbers"),
@@ -272,29 +272,26 @@ impl Pass {
         let stops = Memory::of(&device, &vec![0u32; chunks.len()], &self.stream, "flags")?;
         let mut weighed: Vec<usize> = (0..chunks.len()).collect();
         if spec.least_present.is_none() && weights.is_empty() {
-            let add = |pass: &mut Self, i: usize, sign: i32| {
-                let args = Args {
-                    stop: stops.address() + 4 * i as u64,
-                    sign,
-                    ..pass.args_of(&chunks[i])?
-                };
-                pass.add(args, chunks[i].element, false)
-            };
-            (0..chunks.len()).try_for_each(|i| add(self, i, 1))?;
+            for (i, chunk) in chunks.iter().enumerate() {
+                self.add_unweighted(chunk, stops.address() + 4 * i as u64, 1)?;
+            }
             let mut stopped = vec![0u32; chunks.len()];
             stops.read(0, &mut stopped, &self.stream)?;
             weighed.retain(|i| stopped[*i] != 0);
             // If a row is invalid, the kernel that found it has added the sums of its rows, and all
             // later kernels have added nothing. Running that kernel again with the opposite sign
             // undoes this exactly.
-            weighed.iter().try_for_each(|i| add(self, *i, -1))?;
+            for i in &weighed {
+                self.add_unweighted(&chunks[*i], stops.address() + 4 * *i as u64, -1)?;
+            }
             let added = (0..chunks.len()).filter(|i| stopped[*i] == 0);
             outcome.weight = added.map(|i| chunks[i].rows).sum();
         }
         let largest = weighed.iter().map(|i| chunks[*i].rows).max().unwrap_or(0) as usize;
-        let weights_of = |rows: usize| Memory::new(&device, rows * 4, "weights");
-        let given = weights_of(if weights.is_empty() { 0 } else { largest })?;
-        let (of_rows, of_complete) = (weights_of(largest)?, weights_of(largest)?);
+        let given = if weights.is_empty() { 0 } else { largest };
+        let given = Memory::new(&device, given * 4, "weights")?;
+        let of_rows = Memory::new(&device, largest * 4, "weights")?;
+        let of_complete = Memory::new(&device, largest * 4, "weights")?;
         let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
         for i in weighed {
             let (chunk, from) = (&chunks[i], i * most as usize);
@@ -329,6 +326,13 @@ impl Pass {
         Ok(outcome)
     }
 
+    /// Adds rows without weights, or subtracts them with sign −1. `stop` is the address of a flag
+    /// that is set if a row is invalid.
+    fn add_unweighted(&mut self, rows: &DeviceRows, stop: u64, sign: i32) -> Result<()> {
+        let args = Args { stop, sign, ..self.args_of(rows)? };
+        self.add(args, rows.element, false)
+    }
+
     /// Reads a row of the GPU's memory, in the table's units.
     pub fn row(&self, rows: &DeviceRows, row: u64) -> Result<Vec<f64>> {
         let (bytes, address) = (rows.element.bytes(), rows.part(row, 1).address);
@@ -341,13 +345,13 @@ impl Pass {
             // a GPU.
             unsafe { self.stream.read_at(address.wrapping_add_signed(offset), some)? };
         }
-        let number = |value: &[u8]| match (rows.element, value) {
+        let numbers = values.chunks_exact(bytes).map(|value| match (rows.element, value) {
             (Element::Bf16, value) => f64::from(f32::from_le_bytes([0, 0, value[0], value[1]])),
             (Element::F16, value) => half(u16::from_le_bytes([value[0], value[1]])),
             (_, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
             (_, value) => f64::from_le_bytes(value.try_into().expect("eight bytes of a double")),
-        };
-        Ok(values.chunks_exact(bytes).map(number).collect())
+        });
+        Ok(numbers.collect())
     }
 
     /// Waits for all rows, passes the values of each non-empty section to `add`, and resets the
@@ -450,15 +454,15 @@ impl Pass {
         self.stream.wait(WORKING)?;
         self.scratch = None;
         let device = self.tables.device();
-        let memory = |bytes: u64, wanted: bool| {
-            Memory::new(device, if wanted { (rows * bytes) as usize } else { 0 }, "cells of rows")
-        };
+        let sorted = if spec.cells { rows as usize } else { 0 };
+        let shortened = if spec.private.is_some() { sorted } else { 0 };
+        let bins = if spec.cells { spec.bins(rows) } else { 0 };
         self.scratch = Some(Scratch {
             rows,
-            keys: memory(8, true)?,
-            order: memory(4, spec.cells)?,
-            shorten: memory(8, spec.cells && spec.private.is_some())?,
-            bins: Memory::new(device, if spec.cells { spec.bins(rows) * 4 } else { 0 }, "cells")?,
+            keys: Memory::new(device, rows as usize * 8, "cells of rows")?,
+            order: Memory::new(device, sorted * 4, "cells of rows")?,
+            shorten: Memory::new(device, shortened * 8, "cells of rows")?,
+            bins: Memory::new(device, bins * 4, "cells")?,
         });
         Ok(())
     }
@@ -523,17 +527,16 @@ impl Pass {
 
     /// Sums coverage, cells and moments.
     fn moments(&self, step: &Step, args: &Args) -> Result<()> {
-        let (spec, rows) = (&self.tables.spec, args.rows);
-        let slots = |kernel: Kernel| step.program.slots(kernel);
+        let (spec, rows, program) = (&self.tables.spec, args.rows, &step.program);
         if !spec.coverage.is_empty() || spec.least_present.is_some() {
-            let least = rows.div_ceil(COVERED * u64::from(THREADS)) as u32;
-            let blocks = blocks(rows, 8, slots(Kernel::Coverage)).max(least);
+            let min_blocks = rows.div_ceil(COVERED * u64::from(THREADS)) as u32;
+            let blocks = blocks(rows, 8, program.slots(Kernel::Coverage)).max(min_blocks);
             self.launch(step, Kernel::Coverage, (blocks, 1), args)?;
         }
         if spec.cells {
             let scratch = self.scratch.as_ref().expect("`args` has made it");
             scratch.bins.fill(0, spec.bins(rows) * 4, 0, &self.stream)?;
-            let spans = rows.div_ceil(SPAN).min(u64::from(slots(Kernel::Count))) as u32;
+            let spans = rows.div_ceil(SPAN).min(u64::from(program.slots(Kernel::Count))) as u32;
             self.launch(step, Kernel::Count, (spans, 1), args)?;
             self.launch(step, Kernel::Scan, (1, 1), args)?;
             self.launch(step, Kernel::Scatter, (spans, 1), args)?;
@@ -542,14 +545,16 @@ impl Pass {
             self.launch(step, Kernel::Cells, (blocks, 1), args)?;
         }
         if spec.moments {
-            let (kernel, edge) = match step.variant.weighted {
-                true => (Kernel::Gram, WEIGHTED_EDGE),
-                false => (Kernel::Digits, spec.edge()),
+            let (kernel, edge) = if step.variant.weighted {
+                (Kernel::Gram, WEIGHTED_EDGE)
+            } else {
+                (Kernel::Digits, spec.edge())
             };
             let edges = (spec.dims + 1).div_ceil(edge) as u32;
             let tiles = edges * (edges + 1) / 2;
-            let most = rows.div_ceil(u64::from(MULTIPLIED)).min(u64::from(slots(kernel))) as u32;
-            let blocks = (slots(kernel) / tiles).clamp(1, most);
+            let slots = program.slots(kernel);
+            let max_blocks = rows.div_ceil(u64::from(MULTIPLIED)).min(u64::from(slots)) as u32;
+            let blocks = (slots / tiles).clamp(1, max_blocks);
             self.launch(step, kernel, (tiles, blocks), args)?;
         }
         Ok(())
@@ -561,6 +566,10 @@ impl Pass {
         // rows of others, their creator guarantees this.
         unsafe { self.tables.device.launch(&step.program, kernel, grid, args, self.stream.handle) }
     }
+}
+
+fn refuse<T>(expected: String, got: String) -> Result<T> {
+    Err(DeviceError::Rows { expected, got })
 }
 
 /// Number of blocks for `items` items, with at least `each` items per thread, and at most as many

@@ -201,27 +201,27 @@ impl Spec {
     /// The position of each sum.
     pub fn layout(&self) -> Layout {
         let (m, d) = (self.count(), self.dims);
-        let cells = |entries: usize| if self.cells { m * entries } else { 0 };
-        let moments = |entries: usize| if self.moments { entries } else { 0 };
+        // Numbers of cells and of matrices of moments.
+        let (cells, moments) = (if self.cells { m } else { 0 }, usize::from(self.moments));
         let partial = self.least_present.is_some();
         let lengths = [
             (Section::Features, self.rungs.len() * self.kinds() * m),
             (Section::Coverage, self.coverage.len()),
-            (Section::CellRows, cells(1)),
-            (Section::CellSum, cells(d)),
-            (Section::CellSquare, cells(d)),
-            (Section::CellAbsent, if partial { cells(d) } else { 0 }),
-            (Section::CellLevels, cells(self.all_levels())),
+            (Section::CellRows, cells),
+            (Section::CellSum, cells * d),
+            (Section::CellSquare, cells * d),
+            (Section::CellAbsent, if partial { cells * d } else { 0 }),
+            (Section::CellLevels, cells * self.all_levels()),
             (Section::Complete, usize::from(partial)),
-            (Section::Sum, moments(d)),
-            (Section::Outer, moments(d * (d + 1) / 2)),
+            (Section::Sum, moments * d),
+            (Section::Outer, moments * (d * (d + 1) / 2)),
         ];
-        let mut end = 0;
-        let place = |(section, length): (Section, usize)| {
+        let (mut sections, mut end) = (Vec::new(), 0);
+        for (section, length) in lengths {
+            sections.push((section, end..end + length));
             end += length;
-            (section, end - length..end)
-        };
-        Layout { sections: lengths.into_iter().map(place).collect() }
+        }
+        Layout { sections }
     }
 
     /// Whether the nearest landmark of each row is needed.
@@ -232,8 +232,9 @@ impl Spec {
     /// The programs of a pass, in order. Bandwidths are divided among them where one starts with a
     /// new exponential.
     pub(crate) fn variants(&self, element: Element, weighted: bool) -> Vec<Variant> {
-        let afresh = |rung: &usize| !matches!(self.rungs[*rung], Rung::Square { .. });
-        let mut starts: Vec<usize> = (0..self.rungs.len()).filter(afresh).collect();
+        let rungs = self.rungs.iter().enumerate();
+        let starts = rungs.filter(|(_, rung)| !matches!(rung, Rung::Square { .. }));
+        let mut starts: Vec<usize> = starts.map(|(i, _)| i).collect();
         starts.push(self.rungs.len());
         let mut parts: Vec<Range<usize>> = Vec::new();
         for chain in starts.windows(2).map(|w| w[0]..w[1]) {
@@ -245,11 +246,10 @@ impl Spec {
         if parts.is_empty() {
             parts.push(0..0);
         }
-        let nearest = |part: &Range<usize>| part.start == 0 && self.nearest();
         parts
             .into_iter()
             .map(|rungs| Variant {
-                nearest: nearest(&rungs),
+                nearest: rungs.start == 0 && self.nearest(),
                 second: false,
                 rungs,
                 weighted,
@@ -261,10 +261,14 @@ impl Spec {
     /// Number of points per thread: as few panels as registers allow, with few unused places.
     pub(crate) fn per_thread(&self, variant: &Variant) -> usize {
         let words = if variant.weighted { 2 } else { 1 };
-        let most = (HELD / (4 + words * variant.rungs.len() * self.kinds())).max(1);
-        let cost = |points: &usize| self.panels(*points) as f64 * (*points as f64 + PANEL_COST);
-        let some = POINTS.into_iter().filter(|points| *points <= most);
-        some.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
+        let max = (HELD / (4 + words * variant.rungs.len() * self.kinds())).max(1);
+        let possible = POINTS.into_iter().filter(|points| *points <= max);
+        possible.min_by(|a, b| self.cost(*a).total_cmp(&self.cost(*b))).unwrap_or(1)
+    }
+
+    /// The relative time of a row, for a number of points per thread.
+    fn cost(&self, per_thread: usize) -> f64 {
+        self.panels(per_thread) as f64 * (per_thread as f64 + PANEL_COST)
     }
 
     /// Number of panels of points, for a number of points per thread.
@@ -292,10 +296,12 @@ impl Spec {
 
     /// Names and values of the constants that a program is compiled with.
     pub(crate) fn defines(&self, variant: &Variant) -> Vec<String> {
-        let squarings =
-            |rung: &Rung| if let Rung::Square { times } = rung { u32::from(*times) } else { 0 };
         let rungs = self.rungs[variant.rungs.clone()].iter().enumerate();
-        let squarings: u32 = rungs.map(|(i, rung)| squarings(rung) << (2 * i)).sum();
+        let squarings = rungs.map(|(i, rung)| match rung {
+            Rung::Square { times } => u32::from(*times) << (2 * i),
+            _ => 0,
+        });
+        let squarings: u32 = squarings.sum();
         let values = [
             ("METRIC", self.metric as usize),
             ("RUNGS", variant.rungs.len()),
@@ -378,13 +384,13 @@ mod tests {
     fn bandwidths_are_divided_where_one_starts_afresh() {
         let (exp, square) = (Rung::Exp { factor: -1.0, limit: 30.0 }, Rung::Square { times: 1 });
         let ladder = [exp, square, square, square, square, exp, square, square, square, exp];
-        let parts = |rungs: &[Rung]| -> Vec<(usize, usize)> {
+        for (rungs, expected) in
+            [(&ladder[..], &[(0, 5), (5, 10)][..]), (&ladder[..5], &[(0, 5)]), (&[], &[(0, 0)])]
+        {
             let variants = spec(3, rungs.to_vec()).variants(Element::F64, false);
-            variants.into_iter().map(|v| (v.rungs.start, v.rungs.end)).collect()
-        };
-        assert_eq!(parts(&ladder), [(0, 5), (5, 10)]);
-        assert_eq!(parts(&ladder[..5]), [(0, 5)]);
-        assert_eq!(parts(&[]), [(0, 0)]);
+            let parts = variants.iter().map(|v| (v.rungs.start, v.rungs.end));
+            assert_eq!(parts.collect::<Vec<(usize, usize)>>(), expected);
+        }
     }
 
     #[test]
@@ -398,11 +404,10 @@ mod tests {
             }
         }
         let three = vec![Rung::Exp { factor: -1.0, limit: 30.0 }; 3];
-        let chosen = |count| {
-            let spec = spec(count, three.clone());
-            spec.per_thread(&spec.variants(Element::F32, false)[0])
-        };
         // One panel of 104 places for 100 points, because a thread has registers for 13.
-        assert_eq!([chosen(100), chosen(8), chosen(1)], [13, 1, 1]);
+        for (count, expected) in [(100, 13), (8, 1), (1, 1)] {
+            let spec = spec(count, three.clone());
+            assert_eq!(spec.per_thread(&spec.variants(Element::F32, false)[0]), expected);
+        }
     }
 }

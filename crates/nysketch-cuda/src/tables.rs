@@ -58,7 +58,6 @@ impl Tables {
     pub fn new(device: Arc<Device>, spec: Spec) -> Result<Arc<Self>> {
         assert!(spec.is_whole(), "every column and level of a spec has its numbers");
         let stream = Stream::new(&device)?;
-        let doubles = |values: &[f64]| Memory::of(&device, values, &stream, "the plan");
         let factors = spec.inverse.iter().zip(&spec.per_unit);
         let units: Vec<f64> = factors.map(|(inverse, per_unit)| inverse * per_unit).collect();
         // Inverse scale and unit can be applied with a single rounding only if their product is
@@ -78,19 +77,19 @@ impl Tables {
             categories.scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
         let cover: Vec<f32> =
             spec.coverage.iter().flat_map(|(factor, limit)| [*factor, *limit]).collect();
-        let private = spec.private.as_ref();
-        let bounds = |of: fn(&crate::spec::Private) -> &Vec<f64>| {
-            doubles(private.map_or(&[], |p| &of(p)[..]))
+        let (low, high, anchors) = match &spec.private {
+            Some(private) => (&private.low[..], &private.high[..], &private.anchors[..]),
+            None => (&[][..], &[][..], &[][..]),
         };
         Ok(Arc::new(Tables {
-            centre: doubles(&spec.centre)?,
-            units: doubles(&units)?,
-            frame: doubles(&frame)?,
+            centre: Memory::of(&device, &spec.centre, &stream, "the plan")?,
+            units: Memory::of(&device, &units, &stream, "the plan")?,
+            frame: Memory::of(&device, &frame, &stream, "the plan")?,
             starts: Memory::of(&device, &starts, &stream, "the plan")?,
             cover: Memory::of(&device, &cover, &stream, "the plan")?,
-            low: bounds(|p| &p.low)?,
-            high: bounds(|p| &p.high)?,
-            anchors: bounds(|p| &p.anchors)?,
+            low: Memory::of(&device, low, &stream, "the plan")?,
+            high: Memory::of(&device, high, &stream, "the plan")?,
+            anchors: Memory::of(&device, anchors, &stream, "the plan")?,
             layout: spec.layout(),
             packed: Mutex::default(),
             stream,
@@ -117,12 +116,13 @@ impl Tables {
         let packed = match all.get(&per_thread) {
             Some(packed) => packed.clone(),
             None => {
-                let copy = |values: Vec<f32>| {
-                    Memory::of(&self.device, &values, &self.stream, "landmarks or centres")
-                };
-                let points = copy(self.spec.packed_points(per_thread))?;
-                let packed =
-                    Arc::new(Packed { points, levels: copy(self.spec.packed_levels(per_thread))? });
+                let what = "landmarks or centres";
+                let points = self.spec.packed_points(per_thread);
+                let levels = self.spec.packed_levels(per_thread);
+                let packed = Arc::new(Packed {
+                    points: Memory::of(&self.device, &points, &self.stream, what)?,
+                    levels: Memory::of(&self.device, &levels, &self.stream, what)?,
+                });
                 all.insert(per_thread, packed.clone());
                 packed
             }
