@@ -7,7 +7,7 @@
 mod common;
 
 use common::Folder;
-use nysketch::*;
+use nysketch::{Plan, PlanParams, Scale, Sketch, Sum, Sums, Table, plan_for};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;

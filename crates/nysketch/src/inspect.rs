@@ -399,16 +399,17 @@ fn dimensions(context: &Context<'_>) -> Result<Dimensions> {
 fn cell_counts(sketch: &Sketch) -> CellCounts {
     let (plan, sums) = (sketch.plan(), sketch.sums());
     let folds = sketch.folds().map_or(&[][..], |folds| folds.sums());
-    let single = |cell: usize| match sums.only_row(plan, cell) {
-        Some(_) => 1,
-        None => folds.iter().filter(|sums| sums.only_row(plan, cell).is_some()).count(),
-    };
     let cells = &sums[Sum::CellRows];
     CellCounts {
         single_row_cells: match sketch.released() {
             // These counts are noise.
             Some(_) => 0,
-            None => (0..cells.len()).map(single).sum(),
+            None => (0..cells.len())
+                .map(|cell| match sums.only_row(plan, cell) {
+                    Some(_) => 1,
+                    None => folds.iter().filter(|sums| sums.only_row(plan, cell).is_some()).count(),
+                })
+                .sum(),
         },
         empty_cells: cells.iter().filter(|rows| **rows == 0).count(),
     }

@@ -15,9 +15,9 @@
 //! | | module | contents |
 //! |---|---|---|
 //! | rows | [`rows`] | [`Table`], or your own [`RowSource`] |
-//! | → planning | [`planning`] | [`plan_for`] chooses landmarks, bandwidths and scales: [`PlanParams`] |
+//! | → planning | [`planning`] | [`plan_for`] chooses landmarks and bandwidths: [`PlanParams`] |
 //! | → plan | [`plan`] | [`Plan`]: what to measure, the same for every part of the data |
-//! | → sketching | [`sketching`], [`engine`] | [`Sketch::of`], [`Run`], [`Groups`]: one pass over the rows |
+//! | → sketching | [`sketching`], [`engine`] | [`Sketch::of`], [`Run`], [`Groups`]: one pass |
 //! | → sketch | [`sketch`], [`sums`] | [`Sketch`]: exact sums; [`format`](mod@format) is its file |
 //! | → decoder | [`decoder`] | [`fit`], [`Context`]: from a sketch to a model, without the rows |
 //! | → model | [`model`] | [`Model`]: centres, a mixture or components |

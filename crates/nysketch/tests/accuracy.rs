@@ -4,7 +4,8 @@
 mod common;
 
 use common::*;
-use nysketch::*;
+use nysketch::{Plan, PlanParams, Scale, Sum, Table, plan_for};
+use nysketch_core::numeric::fixed::coordinate_value;
 use std::sync::Arc;
 
 /// 2⁻²⁴: half a unit of the fixed point.
@@ -124,6 +125,11 @@ fn fourier_means_are_accurate() {
     }
 }
 
+/// Coordinates are rounded to 2⁻²⁸ of the column's range, so sums of 3,000 agree to 1e-6.
+fn assert_close(got: f64, want: f64, scale: f64) {
+    assert!((got - want).abs() < 1e-6 * scale, "{got} {want}")
+}
+
 #[test]
 fn cells_and_moments_are_those_of_the_rows() {
     let d = 3;
@@ -161,30 +167,14 @@ fn cells_and_moments_are_those_of_the_rows() {
     let sums = sketch.sums();
     assert_eq!(sums[Sum::CellRows], count);
     let e = &plan.frame.exponent;
-    // Coordinates are rounded to 2⁻²⁸ of the column's range, so sums of 3,000 agree to 1e-6.
-    let close = |got: f64, want: f64, scale: f64| {
-        assert!((got - want).abs() < 1e-6 * scale, "{got} {want}")
-    };
     for i in 0..m * d {
-        close(
-            nysketch_core::numeric::fixed::coordinate_value(sums[Sum::CellSum][i], e[i % d]),
-            sum[i],
-            1e2,
-        );
-        close(
-            nysketch_core::numeric::fixed::coordinate_value(sums[Sum::CellSquare][i], 2 * e[i % d]),
-            square[i],
-            1e4,
-        );
+        assert_close(coordinate_value(sums[Sum::CellSum][i], e[i % d]), sum[i], 1e2);
+        assert_close(coordinate_value(sums[Sum::CellSquare][i], 2 * e[i % d]), square[i], 1e4);
     }
     let mut at = 0;
     for i in 0..d {
         for j in 0..=i {
-            close(
-                nysketch_core::numeric::fixed::coordinate_value(sums[Sum::Outer][at], e[i] + e[j]),
-                outer[at],
-                1e5,
-            );
+            assert_close(coordinate_value(sums[Sum::Outer][at], e[i] + e[j]), outer[at], 1e5);
             at += 1;
         }
     }
@@ -194,6 +184,6 @@ fn cells_and_moments_are_those_of_the_rows() {
     let means = sketch.coordinate_means().unwrap();
     for j in 0..d {
         let mean: f64 = sum.iter().skip(j).step_by(d).sum::<f64>() / 3000.0;
-        close(means[j], mean, 1.0);
+        assert_close(means[j], mean, 1.0);
     }
 }

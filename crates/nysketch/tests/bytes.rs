@@ -5,7 +5,10 @@ mod common;
 
 use common::*;
 use nysketch::planning::Missing;
-use nysketch::*;
+use nysketch::{
+    Collect, EngineKind, Error, Invalid, Mixture, Plan, PlanParams, Sampling, Sketch, SketchParams,
+    Table, plan_for, rows,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -42,7 +45,7 @@ impl Case {
         matches!(self.kind, 4 | 6)
     }
 
-    fn holes(&self) -> bool {
+    fn has_missing(&self) -> bool {
         matches!(self.kind, 5 | 6)
     }
 }
@@ -60,19 +63,18 @@ fn rows_of(case: &Case) -> Rows {
         (0..case.rows * case.dims).map(|_| 100.0 + 3.0 * s.normal()).collect();
     let mut weights: Vec<f64> = (0..case.rows).map(|_| s.below(5) as f64).collect();
     weights[0] = 1.0;
-    let mut texts = |levels: usize| -> Vec<Option<String>> {
-        let text = |level: usize| (level > 0).then(|| format!("level {level}"));
-        (0..case.rows).map(|_| text(s.below(levels + 1))).collect()
-    };
-    let mut levels = [texts(3), texts(20)];
+    let mut levels = [3, 20].map(|count| {
+        let codes = (0..case.rows).map(|_| s.below(count + 1));
+        codes.map(|code| (code > 0).then(|| format!("level {code}"))).collect::<Vec<_>>()
+    });
     for level in &mut levels {
         level[0].get_or_insert("level 1".into());
     }
-    if case.holes() {
+    if case.has_missing() {
         // From a few missing values to rows with too few present ones; the first row is complete.
-        let holes = 1 + s.below(8);
+        let share = 1 + s.below(8);
         for x in values.iter_mut().skip(case.dims) {
-            if s.below(10) < holes {
+            if s.below(10) < share {
                 // The bits of a missing number have no influence.
                 *x = if s.below(2) == 0 { f64::NAN } else { -f64::NAN };
             }
@@ -95,7 +97,7 @@ fn params_of(case: &Case) -> PlanParams {
     if case.weighted() {
         params = params.weights("w", 1.0);
     }
-    if case.holes() {
+    if case.has_missing() {
         params = params.missing(Missing::Partial);
     }
     params
@@ -127,7 +129,7 @@ proptest! {
         let all: Vec<usize> = (0..case.rows).collect();
         let whole_table = table(&case, &rows, &all);
         let plan = Arc::new(plan_for(&whole_table, params_of(&case)).unwrap().0);
-        prop_assert_eq!(plan.is_partial(), case.holes());
+        prop_assert_eq!(plan.is_partial(), case.has_missing());
         prop_assert_eq!(!plan.categories().is_empty(), case.categories());
         let whole = sketch(&plan, &whole_table);
         let bytes = whole.to_bytes();
@@ -164,13 +166,11 @@ proptest! {
 #[test]
 fn a_row_of_weight_three_is_the_row_three_times() {
     let values = vec![1.0, 2.0, 5.0, 1.0, -3.0, 4.0];
-    let make = |v: &[f64], w: &[f64]| {
-        Table::unnamed(2, v.to_vec()).unwrap().with_weights(w.to_vec()).unwrap()
-    };
-    let weighted = make(&values, &[3.0, 1.0, 0.0]);
+    let weighted = Table::unnamed(2, values).unwrap().with_weights(vec![3.0, 1.0, 0.0]).unwrap();
     let params = PlanParams::default().weights("w", 1.0);
     let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
-    let repeated = make(&[1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0], &[1.0; 4]);
+    let values = vec![1.0, 2.0, 1.0, 2.0, 5.0, 1.0, 1.0, 2.0];
+    let repeated = Table::unnamed(2, values).unwrap().with_weights(vec![1.0; 4]).unwrap();
     assert_eq!(sketch(&plan, &weighted).to_bytes(), sketch(&plan, &repeated).to_bytes());
     assert_eq!(sketch(&plan, &weighted).rows(), 4);
 }
@@ -178,13 +178,11 @@ fn a_row_of_weight_three_is_the_row_three_times() {
 #[test]
 fn fractional_weights_are_rounded_alike_and_bad_ones_are_named() {
     let rows = Table::unnamed(1, vec![1.0, 2.0, 3.0]).unwrap();
-    let with = |w: Vec<f64>, unit: Option<f64>| {
-        let params = PlanParams::default().weights("w", unit);
-        plan_for(&rows.clone().with_weights(w).unwrap(), params)
-    };
+    let weighted = rows.clone().with_weights(vec![0.1, 0.25, 0.35]).unwrap();
     // Weights are rounded to the nearest multiple of the unit, ties to even, independently of each
     // other: 0.124 and 0.126 in units of 0.25 are 0 and 1.
-    let plan = Arc::new(with(vec![0.1, 0.25, 0.35], Some(0.25)).unwrap().0);
+    let params = PlanParams::default().weights("w", 0.25);
+    let plan = Arc::new(plan_for(&weighted, params).unwrap().0);
     let whole = rows.clone().with_weights(vec![0.124, 0.126, 0.625]).unwrap();
     let mut parts = Sketch::empty(plan.clone());
     for (x, w) in [(3.0, 0.5), (1.0, 0.0), (2.0, 0.25)] {
@@ -192,23 +190,26 @@ fn fractional_weights_are_rounded_alike_and_bad_ones_are_named() {
         parts.merge(&sketch(&plan, &row)).unwrap();
     }
     assert_eq!(sketch(&plan, &whole).to_bytes(), parts.to_bytes());
-    for unit in [Some(1.0), None] {
-        for bad in [vec![1.0, -1.0, 1.0], vec![1.0, f64::NAN, 1.0]] {
-            let error = with(bad, unit).unwrap_err().to_string();
-            assert!(error.contains("row 2, column 'w'"), "{error}");
-        }
+    for (bad, unit) in [
+        (-1.0, Some(1.0)),
+        (f64::NAN, Some(1.0)),
+        (1e10, Some(1.0)),
+        (-1.0, None),
+        (f64::NAN, None),
+    ] {
+        let table = rows.clone().with_weights(vec![1.0, bad, 1.0]).unwrap();
+        let params = PlanParams::default().weights("w", unit);
+        let error = plan_for(&table, params).unwrap_err().to_string();
+        assert!(error.contains("row 2, column 'w'"), "{error}");
     }
-    let error = with(vec![1.0, 1e10, 1.0], Some(1.0)).unwrap_err().to_string();
-    assert!(error.contains("row 2, column 'w'"), "{error}");
 }
 
 #[test]
 fn different_plans_do_not_mix() {
     let table = Table::unnamed(1, (0..50).map(f64::from).collect()).unwrap();
-    let plan = |seed| {
+    let [a, b] = [1, 2].map(|seed| {
         Arc::new(plan_for(&table, nystrom(Some(5), Sampling::Uniform).seed(seed)).unwrap().0)
-    };
-    let (a, b) = (plan(1), plan(2));
+    });
     let mut first = sketch(&a, &table);
     for error in [
         first.merge(&sketch(&b, &table)).unwrap_err(),
@@ -276,23 +277,28 @@ fn the_error_is_that_of_the_first_bad_row_for_any_number_of_threads() {
     }
 }
 
+/// Returns rows of the largest weight.
+fn heavy(rows: usize) -> Table {
+    let values = (0..rows).map(|i| (i % 3) as f64 * 1e3).collect();
+    Table::unnamed(1, values).unwrap().with_weights(vec![f64::from(u32::MAX); rows]).unwrap()
+}
+
 #[test]
 fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
-    let heaviest = f64::from(u32::MAX);
-    let table = |rows: usize| {
-        let values = (0..rows).map(|i| (i % 3) as f64 * 1e3).collect();
-        Table::unnamed(1, values).unwrap().with_weights(vec![heaviest; rows]).unwrap()
-    };
     let params = PlanParams::default().weights("w", 1.0);
-    let plan = Arc::new(plan_for(&table(3), params).unwrap().0);
-    let full = sketch(&plan, &table(64));
+    let plan = Arc::new(plan_for(&heavy(3), params).unwrap().0);
+    let full = sketch(&plan, &heavy(64));
     assert_eq!(full.rows(), 64 * u64::from(u32::MAX));
     assert_eq!(Sketch::from_bytes(&full.to_bytes()).unwrap(), full);
-    let too_many = Sketch::of(&plan, &table(65), SketchParams::default(), &());
+    let too_many = Sketch::of(&plan, &heavy(65), SketchParams::default(), &());
     assert!(matches!(too_many, Err(Error::TooManyRows { .. })));
     let mut sum = full.clone();
     assert!(matches!(sum.merge(&full), Err(Error::TooManyRows { .. })));
     assert_eq!(sum, full, "a refused merge changes nothing");
+}
+
+fn sketch_of(plan: &Arc<Plan>, rows: &[f64]) -> Sketch {
+    sketch(plan, &Table::unnamed(3, rows.to_vec()).unwrap())
 }
 
 /// Subtracting rows that were never added is refused if the squares of a cell become too small for
@@ -300,21 +306,19 @@ fn heavy_weights_are_exact_up_to_the_limit_and_refused_beyond() {
 /// are removed exactly.
 #[test]
 fn subtracting_rows_that_were_never_there() {
-    let table = |values: &[f64]| Table::unnamed(3, values.to_vec()).unwrap();
     let mixture = Mixture::new(3, 4, 2.0, 1).unwrap();
     let mut refused = [0; 3];
     for seed in 0..20 {
         let rows = mixture.rows(seed, 3000).values;
         let params = PlanParams::default().landmarks(50);
-        let plan = Arc::new(plan_for(&table(&rows), params).unwrap().0);
-        let of =
-            |rows: &[f64]| Sketch::of(&plan, &table(rows), SketchParams::default(), &()).unwrap();
-        let mut rest = of(&rows);
-        rest.subtract(&of(&rows[..300 * 3])).unwrap();
+        let plan = plan_for(&Table::unnamed(3, rows.clone()).unwrap(), params).unwrap().0;
+        let plan = Arc::new(plan);
+        let mut rest = sketch_of(&plan, &rows);
+        rest.subtract(&sketch_of(&plan, &rows[..300 * 3])).unwrap();
         let before = rest.to_bytes();
-        assert_eq!(before, of(&rows[300 * 3..]).to_bytes());
+        assert_eq!(before, sketch_of(&plan, &rows[300 * 3..]).to_bytes());
         for (i, strangers) in [30, 300, 1000].into_iter().enumerate() {
-            let strangers = of(&mixture.rows(seed + 1000, strangers).values);
+            let strangers = sketch_of(&plan, &mixture.rows(seed + 1000, strangers).values);
             if rest.clone().subtract(&strangers).is_err() {
                 refused[i] += 1;
             }
@@ -325,24 +329,26 @@ fn subtracting_rows_that_were_never_there() {
     assert!(refused[2] == 20, "{refused:?}");
 }
 
+fn table_of_texts(texts: &[String]) -> Table {
+    let numbers = (0..texts.len()).map(|i| (i % 7) as f64).collect();
+    let texts: Vec<Option<&str>> = texts.iter().map(|t| Some(t.as_str())).collect();
+    Table::unnamed(1, numbers).unwrap().with_category("name", &texts).unwrap()
+}
+
 /// A column with more distinct texts than are kept has lost some of them. A plan that needs a lost
 /// text is refused, since rows split into parts would have kept it.
 #[test]
 fn levels_that_a_table_has_lost_are_refused() {
     let rows = rows::MAX_TEXTS + 10;
     let texts: Vec<String> = (0..rows).map(|i| format!("text {i}")).collect();
-    let table = |texts: &[String]| {
-        let numbers = (0..texts.len()).map(|i| (i % 7) as f64).collect();
-        let texts: Vec<Option<&str>> = texts.iter().map(|t| Some(t.as_str())).collect();
-        Table::unnamed(1, numbers).unwrap().with_category("name", &texts).unwrap()
-    };
-    let plan = |texts: &[String]| {
-        Arc::new(plan_for(&table(texts), nystrom(Some(5), Sampling::Uniform)).unwrap().0)
-    };
-    let (first, last) = (plan(&texts[..9]), plan(&texts[rows - 9..]));
+    let [first, last] = [&texts[..9], &texts[rows - 9..]].map(|texts| {
+        let params = nystrom(Some(5), Sampling::Uniform);
+        Arc::new(plan_for(&table_of_texts(texts), params).unwrap().0)
+    });
+    let table = table_of_texts(&texts);
     assert_eq!((first.categories()[0].levels.len(), last.categories()[0].levels.len()), (9, 9));
-    let known = sketch(&first, &table(&texts)).level_rows()[0].clone();
+    let known = sketch(&first, &table).level_rows()[0].clone();
     assert_eq!((known[0], known[9]), (1, rows as u64 - 9));
-    let lost = Sketch::of(&last, &table(&texts), SketchParams::default(), &()).unwrap_err();
+    let lost = Sketch::of(&last, &table, SketchParams::default(), &()).unwrap_err();
     assert!(lost.to_string().contains("at most 65536 different texts in 'name'"), "{lost}");
 }

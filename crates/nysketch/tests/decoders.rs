@@ -7,9 +7,14 @@ use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::{estimated_risk, fit_curve, pca};
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
-use nysketch::*;
+use nysketch::{
+    Collect, Covariance, CovarianceKind, Decoder, Error, FitParams, Kernel, KnownCovariance,
+    Mixture, Model, Named, PlanParams, Predictor, Sampling, Scale, Sketch, Status, SymmetricMatrix,
+    Table, Task, fit, metrics, plan_for,
+};
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch_learn::atom::Atom;
+use serde_json::Value;
 use std::sync::Arc;
 
 const D: usize = 4;
@@ -106,11 +111,11 @@ fn mixtures_by_every_decoder() {
     assert!(evaluate(&model, &values).nll.unwrap() - true_model < 0.01);
     // The paper's decoder for mixtures has no improved starts and no prior. Its result depends on
     // chance and rounding, so the best of a few seeds is tested.
-    let gap = |seed: u64| {
+    let mut gaps = Vec::new();
+    for seed in 0..5 {
         let model = fit(&nystrom, &with(Task::Gmm, Decoder::Clompr).seed(seed)).unwrap();
-        evaluate(&model, &values).nll.unwrap() - true_model
-    };
-    let gaps: Vec<f64> = (0..5).map(gap).collect();
+        gaps.push(evaluate(&model, &values).nll.unwrap() - true_model);
+    }
     assert!(gaps.iter().any(|g| *g < 0.5), "clompr: {gaps:?}");
 }
 
@@ -122,10 +127,11 @@ fn kmedians_beats_kmeans_on_heavy_tails() {
         *x += 60.0 * (s.unit() - 0.5);
     }
     let sketch = sketch_of(&values, |p| *p = nystrom(Some(300), Sampling::Dsquared));
-    let median = fit(&sketch, &with(Task::Kmedians, Decoder::Auto)).unwrap();
-    let mean = fit(&sketch, &with(Task::Kmeans, Decoder::Auto)).unwrap();
-    let risk = |m: &Model| evaluate(m, &values).mean_distance;
-    assert!(risk(&median) < risk(&mean), "{} {}", risk(&median), risk(&mean));
+    let [median, mean] = [Task::Kmedians, Task::Kmeans].map(|task| {
+        let model = fit(&sketch, &with(task, Decoder::Auto)).unwrap();
+        evaluate(&model, &values).mean_distance
+    });
+    assert!(median < mean, "{median} {mean}");
 }
 
 /// The covariance is that of the rows to a relative error of 1e-6, and a sketch of scaled columns
@@ -192,11 +198,13 @@ fn the_curve_falls_and_suggests_the_true_k() {
     assert!(!curve.clear, "{}", curve.points[curve.suggested].k);
 }
 
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+}
+
 #[test]
 fn constraints_hold_at_the_end() {
     let sketch = sketch_of(&mixture_rows(3000), |_| {});
-    let distance =
-        |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
     // A separation larger than the true one and a radius smaller than that of the data must be
     // active constraints.
     let params = with(Task::Kmeans, Decoder::Clompr).constraints(Some(6.0), Some(8.0));
@@ -252,9 +260,12 @@ fn missing_sums_are_named() {
     let cells = sketch_of(&values, |p| {
         p.collect = Some(Collect { kernel: false, cells: true, moments: false })
     });
-    let text = |s: &Sketch, task, decoder| fit(s, &with(task, decoder)).unwrap_err().to_string();
-    assert!(text(&kernel, Task::Kmeans, Decoder::Cells).contains("needs cells"));
-    assert!(text(&cells, Task::Kmeans, Decoder::Clompr).contains("needs kernel"));
+    for (sketch, decoder, expected) in
+        [(&kernel, Decoder::Cells, "needs cells"), (&cells, Decoder::Clompr, "needs kernel")]
+    {
+        let error = fit(sketch, &with(Task::Kmeans, decoder)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
     let pca = fit(&cells, &FitParams::new(Task::Pca, 2)).unwrap_err().to_string();
     assert!(pca.contains("needs moments"), "{pca}");
     let wide =
@@ -342,12 +353,12 @@ fn a_mixture_starts_from_what_is_given() {
         let params = FitParams::new(Task::Gmm, K).covariance(kind);
         let first = fit(&sketch, &params).unwrap();
         let Shape::Mixture { weights, means, covariances, .. } = first.shape else { panic!() };
-        let turned = |i: usize| (i + 2) % K;
+        let turned: Vec<usize> = (0..K).map(|i| (i + 2) % K).collect();
         let again = params
             .clone()
-            .init((0..K).map(|i| means[turned(i)].clone()).collect())
-            .init_weights((0..K).map(|i| 7.0 * weights[turned(i)]).collect())
-            .init_covariances((0..K).map(|i| covariances[turned(i)].clone()).collect());
+            .init(turned.iter().map(|i| means[*i].clone()).collect())
+            .init_weights(turned.iter().map(|i| 7.0 * weights[*i]).collect())
+            .init_covariances(turned.iter().map(|i| covariances[*i].clone()).collect());
         let again = fit(&sketch, &again).unwrap();
         // The first search ended because a step gained less than the tolerance.
         assert!(again.report.iterations <= 2, "{kind}: {}", again.report.iterations);
@@ -356,8 +367,8 @@ fn a_mixture_starts_from_what_is_given() {
         };
         for i in 0..K {
             for j in 0..D {
-                assert!((found[i][j] - means[turned(i)][j]).abs() < 0.05, "{kind}");
-                let ratio = shapes[i].get(j, j) / covariances[turned(i)].get(j, j);
+                assert!((found[i][j] - means[turned[i]][j]).abs() < 0.05, "{kind}");
+                let ratio = shapes[i].get(j, j) / covariances[turned[i]].get(j, j);
                 assert!((ratio - 1.0).abs() < 0.05, "{kind}: {ratio}");
             }
         }
@@ -369,16 +380,21 @@ fn a_mixture_starts_from_what_is_given() {
     assert!(fit(&sketch, &flat).unwrap_err().to_string().contains("positive definite"));
 }
 
+fn is_refused(sketch: &Sketch, params: FitParams) -> bool {
+    matches!(fit(sketch, &params), Err(Error::Parameter { .. }))
+}
+
 #[test]
 fn options_that_would_be_ignored_are_refused() {
     let sketch = sketch_of(&mixture_rows(500), |_| {});
-    let refused = |p: FitParams| matches!(fit(&sketch, &p), Err(Error::Parameter { .. }));
     let sigma2 = sketch.plan().bandwidths[1];
-    assert!(refused(
-        with(Task::Gmm, Decoder::Cells).known_covariance(Some(KnownCovariance::Variance(1.0)))
-    ));
-    assert!(refused(with(Task::Kmeans, Decoder::Cells).bandwidth(Some(sigma2))));
-    assert!(refused(FitParams::new(Task::Pca, 1).bandwidth(Some(sigma2))));
+    for params in [
+        with(Task::Gmm, Decoder::Cells).known_covariance(Some(KnownCovariance::Variance(1.0))),
+        with(Task::Kmeans, Decoder::Cells).bandwidth(Some(sigma2)),
+        FitParams::new(Task::Pca, 1).bandwidth(Some(sigma2)),
+    ] {
+        assert!(is_refused(&sketch, params));
+    }
     let kernel = with(Task::Kmeans, Decoder::Auto).bandwidth(Some(sigma2));
     assert_eq!(fit(&sketch, &kernel).unwrap().report.bandwidth, Some(sigma2));
     // Five centres at distances of a hundred do not fit into a ball of radius one.
@@ -386,36 +402,38 @@ fn options_that_would_be_ignored_are_refused() {
     assert!(matches!(fit(&sketch, &both), Err(Error::NoRoom { k: K, .. })));
 }
 
+/// Returns the error of a model whose JSON was changed.
+fn broken(model: &Model, change: impl FnOnce(&mut Value)) -> String {
+    let mut json: Value = serde_json::from_str(&model.to_json()).unwrap();
+    change(&mut json);
+    Model::from_json(&json.to_string()).unwrap_err().to_string()
+}
+
+fn remove(json: &mut Value, key: &str) {
+    json.as_object_mut().unwrap().remove(key).unwrap();
+}
+
 #[test]
 fn damaged_models_are_refused() {
     let sketch = sketch_of(&mixture_rows(500), |_| {});
     let diagonal = FitParams::new(Task::Gmm, 3).covariance(CovarianceKind::Diag);
     let gmm = fit(&sketch, &diagonal).unwrap();
-    let broken = |change: &dyn Fn(&mut serde_json::Value)| {
-        let mut json: serde_json::Value = serde_json::from_str(&gmm.to_json()).unwrap();
-        change(&mut json);
-        Model::from_json(&json.to_string()).unwrap_err().to_string()
-    };
-    let pop = |key: &'static str| {
-        move |j: &mut serde_json::Value| drop(j[key].as_array_mut().unwrap().pop())
-    };
     for key in ["weights", "means", "variances", "columns", "scale"] {
-        broken(&pop(key));
+        broken(&gmm, |j| drop(j[key].as_array_mut().unwrap().pop()));
     }
     for bad in [0.0, -1.0, 1e-320] {
-        assert!(broken(&|j| j["variances"][1][2] = bad.into()).contains("variance"));
+        assert!(broken(&gmm, |j| j["variances"][1][2] = bad.into()).contains("variance"));
     }
-    assert!(broken(&|j| j["weights"][0] = 5.0.into()).contains("weights"));
-    assert!(broken(&|j| j["task"] = "kmeans".into()).contains("task"));
-    assert!(broken(&|j| j["columns"][1] = "c0".into()).contains("different"));
-    assert!(broken(&|j| j["schema"] = 5.into()).contains("schema 5"));
-    assert!(broken(&|j| j["scale"][0] = 1e-200.into()).contains("scale between"));
-    assert!(broken(&|j| j["means"][0][0] = 1e308.into()).contains("beyond"));
-    let without = |key: &'static str| broken(&|j| drop(j.as_object_mut().unwrap().remove(key)));
-    assert!(without("means").contains("has the task gmm, but no means"));
-    assert!(without("columns").contains("columns"));
-    assert!(broken(&|j| j["means"] = "none".into()).contains("is not valid"));
-    assert!(broken(&|j| drop(j.as_object_mut().unwrap().remove("schema"))).contains("no schema"));
+    assert!(broken(&gmm, |j| j["weights"][0] = 5.0.into()).contains("weights"));
+    assert!(broken(&gmm, |j| j["task"] = "kmeans".into()).contains("task"));
+    assert!(broken(&gmm, |j| j["columns"][1] = "c0".into()).contains("different"));
+    assert!(broken(&gmm, |j| j["schema"] = 5.into()).contains("schema 5"));
+    assert!(broken(&gmm, |j| j["scale"][0] = 1e-200.into()).contains("scale between"));
+    assert!(broken(&gmm, |j| j["means"][0][0] = 1e308.into()).contains("beyond"));
+    assert!(broken(&gmm, |j| remove(j, "means")).contains("has the task gmm, but no means"));
+    assert!(broken(&gmm, |j| remove(j, "columns")).contains("columns"));
+    assert!(broken(&gmm, |j| j["means"] = "none".into()).contains("is not valid"));
+    assert!(broken(&gmm, |j| remove(j, "schema")).contains("no schema"));
     // A row so far out that every density is zero still gets finite numbers.
     let p = gmm.predict_row(&[1e100; D], &[]);
     assert!(
@@ -424,20 +442,34 @@ fn damaged_models_are_refused() {
     );
 }
 
+/// L of a covariance matrix Γ.
+const L: [[f64; D]; D] =
+    [[1.0, 0.0, 0.0, 0.0], [0.9, 0.5, 0.0, 0.0], [-0.4, 0.2, 0.7, 0.0], [0.0, 0.3, 0.6, 1.2]];
+
+/// Returns L x.
+fn product(x: &[f64]) -> [f64; D] {
+    L.map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>())
+}
+
+/// Returns an entry of Γ.
+fn gamma(i: usize, j: usize) -> f64 {
+    (0..D).map(|m| L[i][m] * L[j][m]).sum()
+}
+
+/// Returns parameters of a mixture with known covariance.
+fn with_covariance(decoder: Decoder, covariance: &Covariance) -> FitParams {
+    let known = KnownCovariance::Covariance(covariance.clone());
+    with(Task::Gmm, decoder).known_covariance(Some(known))
+}
+
 /// Clusters that are long in a direction of no column are decoded from kernel sums with known
 /// covariance as accurately as round clusters. With 6,000 rows and k(d+1) = 25 parameters, sampling
 /// noise costs some 0.003 nats.
 #[test]
 fn a_known_matrix_is_decoded_along_its_axes() {
-    // L of Γ; rows are L times those of round clusters.
-    let l =
-        [[1.0, 0.0, 0.0, 0.0], [0.9, 0.5, 0.0, 0.0], [-0.4, 0.2, 0.7, 0.0], [0.0, 0.3, 0.6, 1.2]];
-    let product = |x: &[f64]| l.map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>());
     let values: Vec<f64> = mixture_rows(6000).chunks_exact(D).flat_map(product).collect();
-    let entry = |i: usize, j: usize| (0..D).map(|m| l[i][m] * l[j][m]).sum::<f64>();
-    let gamma = Covariance::Full(SymmetricMatrix::from_fn(D, entry));
+    let covariance = Covariance::Full(SymmetricMatrix::from_fn(D, gamma));
     let truth = Mixture::new(D, K, 3.0, 5).unwrap().means;
-    let known = |gamma: &Covariance| Some(KnownCovariance::Covariance(gamma.clone()));
     let nystrom = sketch_of(&values, |p| p.scale = Some(Scale::Standard));
     let fourier = sketch_of(&values, |p| *p = PlanParams::default().fourier(80));
     for (sketch, decoder) in [
@@ -446,20 +478,20 @@ fn a_known_matrix_is_decoded_along_its_axes() {
         (&fourier, Decoder::Kernel),
         (&fourier, Decoder::Clompr),
     ] {
-        let params = with(Task::Gmm, decoder).known_covariance(known(&gamma));
-        let model = fit(sketch, &params).unwrap();
-        let Shape::Mixture { covariance, covariances, .. } = &model.shape else {
+        let model = fit(sketch, &with_covariance(decoder, &covariance)).unwrap();
+        let Shape::Mixture { covariance: kind, covariances, .. } = &model.shape else {
             panic!("a mixture")
         };
-        assert_eq!(*covariance, CovarianceKind::Tied);
-        let same = |(i, j)| (covariances[1].get(i, j) - entry(i, j)).abs() < 1e-12;
-        assert!((0..D * D).map(|at| (at / D, at % D)).all(same));
+        assert_eq!(*kind, CovarianceKind::Tied);
+        for (i, j) in (0..D * D).map(|at| (at / D, at % D)) {
+            assert!((covariances[1].get(i, j) - gamma(i, j)).abs() < 1e-12);
+        }
         let mut best = model.clone();
         best.shape = Shape::Mixture {
             weights: vec![1.0 / K as f64; K],
             means: truth.iter().map(|m| product(m).to_vec()).collect(),
             covariance: CovarianceKind::Tied,
-            covariances: vec![gamma.clone(); K],
+            covariances: vec![covariance.clone(); K],
         };
         let gap = evaluate(&model, &values).nll.unwrap() - evaluate(&best, &values).nll.unwrap();
         assert!(gap < 0.02, "{decoder:?}: {gap}");
@@ -468,20 +500,19 @@ fn a_known_matrix_is_decoded_along_its_axes() {
     let diagonal = Covariance::Diagonal(vec![1.0, 2.0, 0.5, 1.5]);
     let full = Covariance::Full(SymmetricMatrix::from_fn(D, |i, j| diagonal.get(i, j)));
     for decoder in [Decoder::Kernel, Decoder::Clompr] {
-        let shape = |gamma: &Covariance| {
-            fit(&nystrom, &with(Task::Gmm, decoder).known_covariance(known(gamma))).unwrap().shape
-        };
-        assert_eq!(shape(&full), shape(&diagonal));
+        let [full, diagonal] = [&full, &diagonal]
+            .map(|covariance| fit(&nystrom, &with_covariance(decoder, covariance)).unwrap().shape);
+        assert_eq!(full, diagonal);
     }
-    let refused = |gamma: Covariance| {
-        fit(&nystrom, &with(Task::Gmm, Decoder::Kernel).known_covariance(known(&gamma)))
-            .unwrap_err()
-            .to_string()
-    };
-    assert!(refused(Covariance::Diagonal(vec![1.0; 3])).contains("of 4 columns"));
-    assert!(refused(Covariance::Diagonal(vec![-1.0; D])).contains("positive definite"));
-    let singular = Covariance::Full(SymmetricMatrix::from_fn(D, |_, _| 1.0));
-    assert!(refused(singular).contains("positive definite"));
+    for (covariance, expected) in [
+        (Covariance::Diagonal(vec![1.0; 3]), "of 4 columns"),
+        (Covariance::Diagonal(vec![-1.0; D]), "positive definite"),
+        (Covariance::Full(SymmetricMatrix::from_fn(D, |_, _| 1.0)), "positive definite"),
+    ] {
+        let params = with_covariance(Decoder::Kernel, &covariance);
+        let error = fit(&nystrom, &params).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 /// Fourier sketches contain the variance of the data, which distinguishes a good bandwidth from a
@@ -551,10 +582,8 @@ fn laplace_kernel_sums_are_decoded_by_pursuit() {
     assert_eq!(model.report.decoder, "clompr");
     let four = fit(&sketch_of(&values, |_| {}), &FitParams::new(Task::Kmeans, K - 1)).unwrap();
     assert!(evaluate(&model, &values).mse < 0.8 * evaluate(&four, &values).mse);
-    let refused = |p: FitParams| matches!(fit(&sketch, &p), Err(Error::Parameter { .. }));
-    assert!(
-        refused(with(Task::Kmeans, Decoder::Kernel)) && refused(with(Task::Gmm, Decoder::Auto))
-    );
+    assert!(is_refused(&sketch, with(Task::Kmeans, Decoder::Kernel)));
+    assert!(is_refused(&sketch, with(Task::Gmm, Decoder::Auto)));
     // Sketches of parts add up to the sketch of the whole.
     let mut sum = Sketch::empty(sketch.plan().clone());
     let half = values.len() / 2;

@@ -9,7 +9,11 @@ mod common;
 use common::Stream;
 use nysketch::planning::Missing;
 use nysketch::predictor::Detail;
-use nysketch::*;
+use nysketch::{
+    Accumulator, Collect, DeviceChoice, EngineKind, FitParams, FoldRule, Invalid, Kernel, Model,
+    Plan, PlanParams, Predictor, PrivateParams, Recipe, SampleRows, Sampling, Shape, Sketch,
+    SketchParams, Table, Task, fit, plan_for,
+};
 use nysketch_cuda::{Device, Element, OwnedRows, Ranking};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +50,69 @@ fn up_to(s: &mut Stream, most: usize) -> usize {
     ((most as f64).powf(s.unit()) as usize).clamp(1, most)
 }
 
+/// Kinds of cases: collected sums, kernels, rows and columns.
+const KINDS: [&str; 9] =
+    ["all", "cells", "kernel", "moments", "laplace", "fourier", "missing", "categories", "private"];
+
+/// Ratios of bandwidths.
+const LADDERS: [&[f64]; 5] = [
+    &[1.0],
+    &[4.0, 1.0, 0.25],
+    &[2.0, 1.0],
+    &[9.0, 1.0],
+    &[8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01],
+];
+
+/// Returns parameters with the sums of a kind of case.
+fn params_of(kind: &str, m: usize, moments: bool) -> PlanParams {
+    let params = PlanParams::default();
+    let (params, kernel, cells) = match kind {
+        "fourier" => (params.fourier(m), true, false),
+        "laplace" => (params.landmarks(m).kernel(Kernel::Laplace), true, false),
+        "cells" => (params.landmarks(m), false, true),
+        "kernel" => (params.landmarks(m), true, false),
+        "moments" => (params.landmarks(1), false, false),
+        _ => (params.landmarks(m), true, true),
+    };
+    params.collect(Collect { kernel, cells, moments: moments || kind == "moments" })
+}
+
+/// Returns the nearest number of a type of GPU memory.
+fn rounded(x: f64, element: Element) -> f64 {
+    match element {
+        Element::F64 => x,
+        Element::F32 => f64::from(x as f32),
+        Element::F16 => half::f16::from_f64(x).to_f64(),
+        Element::Bf16 => half::bf16::from_f64(x).to_f64(),
+    }
+}
+
+/// The parts of a table that do not change with its values.
+struct Columns<'a> {
+    d: usize,
+    part_rows: usize,
+    /// Texts of the categories; "level 3" is missing.
+    levels: &'a [Vec<String>],
+    /// Empty without weights.
+    weights: &'a [f64],
+}
+
+impl Columns<'_> {
+    fn table(&self, values: &[f64]) -> Table {
+        let table = Table::unnamed(self.d, values.to_vec()).unwrap();
+        let mut table = table.with_part_rows(self.part_rows);
+        for (name, texts) in ["first", "second"].into_iter().zip(self.levels) {
+            let texts: Vec<Option<&str>> =
+                texts.iter().map(|t| (t != "level 3").then_some(t.as_str())).collect();
+            table = table.with_category(name, &texts).unwrap();
+        }
+        if self.weights.is_empty() {
+            return table;
+        }
+        table.with_weights(self.weights.to_vec()).unwrap()
+    }
+}
+
 fn case(seed: u64, work: u64, element: Element) -> Case {
     let mut s = Stream(seed);
     let d = up_to(&mut s, 1000);
@@ -55,59 +122,20 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
     let far = if element == Element::F16 { 100.0 } else { 1e6 };
     let offset = [0.0, 0.0, 3.0, far][s.below(4)];
     let spread = [1.0, 1e-3, 30.0][s.below(3)];
-    let rounded = |x: f64| match element {
-        Element::F64 => x,
-        Element::F32 => f64::from(x as f32),
-        Element::F16 => half::f16::from_f64(x).to_f64(),
-        Element::Bf16 => half::bf16::from_f64(x).to_f64(),
-    };
     let scale: Vec<f64> = (0..d).map(|_| spread * (0.2 + s.unit())).collect();
-    let value = |s: &mut Stream, j: usize| {
-        let far = if s.below(50) == 0 { 40.0 } else { 1.0 };
-        rounded(offset + scale[j] * far * s.normal())
-    };
     let mut values: Vec<f64> = Vec::with_capacity(n * d);
     for _ in 0..n {
-        for j in 0..d {
-            let x = value(&mut s, j);
-            values.push(x);
+        for scale in &scale {
+            let far = if s.below(50) == 0 { 40.0 } else { 1.0 };
+            values.push(rounded(offset + scale * far * s.normal(), element));
         }
     }
-    let kind = [
-        "all",
-        "cells",
-        "kernel",
-        "moments",
-        "laplace",
-        "fourier",
-        "holes",
-        "categories",
-        "private",
-    ][s.below(9)];
+    let kind = KINDS[s.below(9)];
     let weighted = kind != "private" && s.below(3) == 0;
     let moments = d <= 300 && s.below(2) == 0;
-    let collect = |kernel, cells, moments| Collect { kernel, cells, moments };
-    let mut params = match kind {
-        "fourier" => PlanParams::default().fourier(m).collect(collect(true, false, moments)),
-        "laplace" => PlanParams::default()
-            .landmarks(m)
-            .kernel(Kernel::Laplace)
-            .collect(collect(true, false, moments)),
-        "cells" => PlanParams::default().landmarks(m).collect(collect(false, true, moments)),
-        "kernel" => PlanParams::default().landmarks(m).collect(collect(true, false, moments)),
-        "moments" => PlanParams::default().landmarks(1).collect(collect(false, false, d <= 1000)),
-        _ => PlanParams::default().landmarks(m).collect(collect(true, true, moments)),
-    };
     let wide = spread * spread * d as f64;
-    let ladders: [&[f64]; 5] = [
-        &[1.0],
-        &[4.0, 1.0, 0.25],
-        &[2.0, 1.0],
-        &[9.0, 1.0],
-        &[8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01],
-    ];
-    let ladder = ladders[if s.below(8) == 0 { 4 } else { s.below(4) }];
-    params = params
+    let ladder = LADDERS[if s.below(8) == 0 { 4 } else { s.below(4) }];
+    let mut params = params_of(kind, m, moments)
         .bandwidths(ladder.iter().map(|f| f * wide).collect::<Vec<f64>>())
         .seed(seed)
         .witnesses(0);
@@ -121,7 +149,7 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
         weights[0] = 1.0;
         params = params.weights("w", 1.0);
     }
-    if kind == "holes" {
+    if kind == "missing" {
         params = params.missing(Missing::Partial);
         let share = 1 + s.below(20);
         for x in values.iter_mut().skip(d) {
@@ -131,8 +159,10 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
         }
     }
     if kind == "private" {
-        let bounds = |j: usize| (format!("c{j}"), offset - 2.0 * scale[j], offset + 1.5 * scale[j]);
-        let mut private = PrivateParams::new((0..d).map(bounds));
+        let bounds = scale.iter().enumerate();
+        let bounds =
+            bounds.map(|(j, scale)| (format!("c{j}"), offset - 2.0 * scale, offset + 1.5 * scale));
+        let mut private = PrivateParams::new(bounds);
         private.radius = Some(spread * (d as f64).sqrt());
         params = params.private(private);
     }
@@ -141,27 +171,17 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
     let levels: Vec<Vec<String>> = (0..categories)
         .map(|_| (0..n).map(|_| format!("level {}", s.below(7))).collect())
         .collect();
-    let table_of = |values: &[f64]| {
-        let mut table = Table::unnamed(d, values.to_vec()).unwrap().with_part_rows(part_rows);
-        for (name, texts) in ["first", "second"].into_iter().zip(&levels) {
-            let texts: Vec<Option<&str>> =
-                texts.iter().map(|t| (t != "level 3").then_some(t.as_str())).collect();
-            table = table.with_category(name, &texts).unwrap();
-        }
-        match weighted {
-            true => table.with_weights(weights.clone()).unwrap(),
-            false => table,
-        }
-    };
-    let plan = plan_for(&table_of(&values), params);
+    let columns = Columns { d, part_rows, levels: &levels, weights: &weights };
+    let plan = plan_for(&columns.table(&values), params);
     // Skipped rows must leave no trace on the GPU.
     let invalid = if s.below(3) == 0 { 1 + s.below(3) } else { 0 };
     for _ in 0..invalid {
         values[s.below(n * d)] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][s.below(3)];
     }
-    let table = table_of(&values);
+    let table = columns.table(&values);
     let what = format!(
-        "seed {seed}: {kind}, {n} × {d}, m = {m}, weighted {weighted}, offset {offset}, {invalid} invalid, {} bandwidths",
+        "seed {seed}: {kind}, {n} × {d}, m = {m}, weighted {weighted}, offset {offset}, \
+         {invalid} invalid, {} bandwidths",
         ladder.len()
     );
     let plan = plan.unwrap_or_else(|e| panic!("{what}: {e}")).0;
@@ -177,22 +197,23 @@ fn sketch(case: &Case, engine: EngineKind, threads: usize) -> Sketch {
 
 /// Returns the values in the byte layout of GPU memory.
 fn bytes_of(values: &[f64], element: Element) -> Vec<u8> {
-    let bytes = |x: &f64| match element {
+    let bytes = values.iter().flat_map(|x| match element {
         Element::F64 => x.to_le_bytes().to_vec(),
         Element::F32 => (*x as f32).to_le_bytes().to_vec(),
         Element::F16 => half::f16::from_f64(*x).to_le_bytes().to_vec(),
         Element::Bf16 => half::bf16::from_f64(*x).to_le_bytes().to_vec(),
-    };
-    values.iter().flat_map(bytes).collect()
+    });
+    bytes.collect()
 }
 
 /// Sketches rows in GPU memory, stored row by row or column by column.
 fn on_device(case: &Case, element: Element, by_column: bool) -> Sketch {
     let d = case.plan.dims();
     let n = case.values.len() / d;
-    let values: Vec<f64> = match by_column {
-        true => (0..n * d).map(|at| case.values[at % n * d + at / n]).collect(),
-        false => case.values.clone(),
+    let values: Vec<f64> = if by_column {
+        (0..n * d).map(|at| case.values[at % n * d + at / n]).collect()
+    } else {
+        case.values.clone()
     };
     let rows = OwnedRows::copy(&Device::open(0).unwrap(), &bytes_of(&values, element), element, d)
         .unwrap();
@@ -287,12 +308,11 @@ fn invalid_rows_are_refused_alike() {
         values[3 * 700 + 1] = bad;
         values[3 * 701] = bad;
         let table = Table::unnamed(3, values.clone()).unwrap();
-        let by = |engine, invalid| {
-            Sketch::of(&plan, &table, SketchParams::default().engine(engine).invalid(invalid), &())
-        };
-        let expected = by(EngineKind::Cpu, Invalid::Refuse).unwrap_err().to_string();
+        let [expected, got] = [EngineKind::Cpu, EngineKind::Cuda(None)].map(|engine| {
+            let params = SketchParams::default().engine(engine);
+            Sketch::of(&plan, &table, params, &()).unwrap_err().to_string()
+        });
         assert!(expected.starts_with("table: row 701, column 'c1'"), "{expected}");
-        let got = by(EngineKind::Cuda(None), Invalid::Refuse).unwrap_err().to_string();
         assert_eq!(got, expected);
 
         let rows = OwnedRows::copy(
@@ -307,11 +327,11 @@ fn invalid_rows_are_refused_alike() {
             sums.push_on_device(&rows.get(), &[], 1, Invalid::Refuse).unwrap_err().to_string();
         assert_eq!(error.replace("rows in GPU memory", "table"), expected);
 
-        let skipped = by(EngineKind::Cpu, Invalid::Skip).unwrap();
-        assert_eq!(
-            by(EngineKind::Cuda(None), Invalid::Skip).unwrap().to_bytes(),
-            skipped.to_bytes()
-        );
+        let [skipped, got] = [EngineKind::Cpu, EngineKind::Cuda(None)].map(|engine| {
+            let params = SketchParams::default().engine(engine).invalid(Invalid::Skip);
+            Sketch::of(&plan, &table, params, &()).unwrap()
+        });
+        assert_eq!(got.to_bytes(), skipped.to_bytes());
         let mut sums = Accumulator::new(plan.clone(), EngineKind::Cuda(Some(0)));
         sums.push_on_device(&rows.get(), &[], 1, Invalid::Skip).unwrap();
         assert_eq!(sums.losses().skipped(), 2);
@@ -331,11 +351,11 @@ fn folds_have_the_same_bytes() {
     let table = Table::unnamed(2, values).unwrap().with_part_rows(300);
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().0);
     let rule = FoldRule::by_content(5).unwrap();
-    let by = |engine| {
+    let [expected, got] = [EngineKind::Cpu, EngineKind::Cuda(None)].map(|engine| {
         let params = SketchParams::default().threads(2).engine(engine);
         Sketch::of_folds(&plan, &rule, &table, params, &()).unwrap().to_bytes()
-    };
-    assert_eq!(by(EngineKind::Cuda(None)), by(EngineKind::Cpu));
+    });
+    assert_eq!(got, expected);
 }
 
 /// Returns a k-means model with the given centres.
@@ -362,11 +382,11 @@ fn centres_of(s: &mut Stream, k: usize, d: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     let grid = s.below(3) == 0;
     let mut centres: Vec<Vec<f64>> = Vec::new();
     for c in 0..k {
-        let value = |s: &mut Stream, j: usize| match grid {
-            true => s.below(4) as f64,
-            false => offset + spread * scale[j] * s.normal(),
-        };
-        let fresh = (0..d).map(|j| value(s, j)).collect();
+        let mut fresh = Vec::with_capacity(d);
+        for scale in &scale {
+            let value = if grid { s.below(4) as f64 } else { offset + spread * scale * s.normal() };
+            fresh.push(value);
+        }
         centres.push(if c % 5 == 4 { centres[s.below(c)].clone() } else { fresh });
     }
     (centres, scale)
@@ -398,16 +418,23 @@ fn predictors(model: &Model, ordinal: Option<usize>) -> (Predictor<'_>, Predicto
     (here, there)
 }
 
-/// Returns the index and squared distance of the nearest point and the squared distance of the
-/// second, one row at a time.
-fn ranked(z: &[f32], points: &[f32]) -> (u32, f32, f32) {
-    let mut best = (0, f32::INFINITY, f32::INFINITY);
+/// The nearest point of a row, its squared distance, and that of the second.
+#[derive(Debug, PartialEq)]
+struct Ranks {
+    index: u32,
+    distance: f32,
+    second: f32,
+}
+
+/// Ranks the points, one row at a time.
+fn ranked(z: &[f32], points: &[f32]) -> Ranks {
+    let mut best = Ranks { index: 0, distance: f32::INFINITY, second: f32::INFINITY };
     for (j, point) in points.chunks_exact(z.len()).enumerate() {
-        let squared = z.iter().zip(point).fold(0.0f32, |s, (z, p)| (z - p).mul_add(z - p, s));
-        if squared < best.1 {
-            best = (j as u32, squared, best.1);
+        let distance = z.iter().zip(point).fold(0.0f32, |s, (z, p)| (z - p).mul_add(z - p, s));
+        if distance < best.distance {
+            best = Ranks { index: j as u32, distance, second: best.distance };
         } else {
-            best.2 = best.2.min(squared);
+            best.second = best.second.min(distance);
         }
     }
     best
@@ -427,15 +454,20 @@ fn ranks_are_those_of_the_definition() {
         // underflow.
         let [grid, size] = [s.below(3) == 0, s.below(2) == 0];
         let size = if size { 1.0 } else { [1e-22, 1e18, 5e37][s.below(3)] };
-        let mut value = |_| match grid {
-            true => s.below(4) as f32,
-            false => size * s.normal() as f32,
-        };
-        let points: Vec<f32> = (0..k * d).map(&mut value).collect();
-        let z: Vec<f32> = (0..n * d).map(value).collect();
+        let [points, z] = [k, n].map(|count| {
+            let mut values = Vec::with_capacity(count * d);
+            for _ in 0..count * d {
+                values.push(if grid { s.below(4) as f32 } else { size * s.normal() as f32 });
+            }
+            values
+        });
         let mut found = Vec::new();
         let ranking = Ranking::new(device.clone(), &points, d).unwrap();
-        ranking.nearest(&z, |row| found.push((row.index, row.distance, row.second))).unwrap();
+        let ranks = ranking.nearest(&z, |row| {
+            let (index, distance, second) = (row.index, row.distance, row.second);
+            found.push(Ranks { index, distance, second });
+        });
+        ranks.unwrap();
         assert_eq!(found.len(), n);
         for (row, found) in z.chunks_exact(d).zip(found) {
             assert_eq!(found, ranked(row, &points), "seed {seed}: {n} × {d}, k = {k}");
@@ -526,6 +558,11 @@ fn a_lost_gpu_changes_no_label() {
     assert!(remark.contains("processors of this machine have finished"), "{remark}");
 }
 
+/// Returns the reason why a model is not on the GPU, if the request is valid.
+fn refusal(model: &Model, device: DeviceChoice, rows: Option<u64>) -> Option<String> {
+    Predictor::new(model).on_device(device, rows, 1).unwrap().1
+}
+
 /// Models without nearest centres state why they stay on the processors, and automatic choices take
 /// small work into account.
 #[test]
@@ -534,17 +571,16 @@ fn what_stays_on_the_processors() {
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(30)).unwrap().0);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
     let mixture = fit(&sketch, &FitParams::new(Task::Gmm, 2)).unwrap();
-    let asked = |model, device, rows| Predictor::new(model).on_device(device, rows, 1).unwrap().1;
     if Device::count() > 0 {
-        let why_not = asked(&mixture, DeviceChoice::Cuda(None), None).unwrap();
+        let why_not = refusal(&mixture, DeviceChoice::Cuda(None), None).unwrap();
         assert!(why_not.contains("k-means and k-medians"), "{why_not}");
     }
     // A GPU that does not exist is an error, even if it would have nothing to do.
     assert!(Predictor::new(&mixture).on_device(DeviceChoice::Cuda(Some(99)), None, 1).is_err());
-    assert_eq!(asked(&mixture, DeviceChoice::Auto, Some(1 << 40)), None);
+    assert_eq!(refusal(&mixture, DeviceChoice::Auto, Some(1 << 40)), None);
     let centres = fit(&sketch, &FitParams::new(Task::Kmeans, 2)).unwrap();
-    assert_eq!(asked(&centres, DeviceChoice::Auto, Some(100)), None);
-    assert_eq!(asked(&centres, DeviceChoice::Cpu, None), None);
+    assert_eq!(refusal(&centres, DeviceChoice::Auto, Some(100)), None);
+    assert_eq!(refusal(&centres, DeviceChoice::Cpu, None), None);
 }
 
 /// The second reading of D² sampling draws the same rows.
@@ -565,8 +601,11 @@ fn plans_are_the_same() {
             table = table.with_weights((0..6000).map(|_| s.below(9) as f64).collect()).unwrap();
             params = params.weights("w", 1.0);
         }
-        let by = |device| plan_for(&table, params.clone().threads(2).device(device)).unwrap().0;
-        assert!(by(DeviceChoice::Cuda(None)).to_bytes() == by(DeviceChoice::Cpu).to_bytes());
+        let [expected, got] = [DeviceChoice::Cpu, DeviceChoice::Cuda(None)].map(|device| {
+            let params = params.clone().threads(2).device(device);
+            plan_for(&table, params).unwrap().0.to_bytes()
+        });
+        assert!(got == expected);
     }
 }
 
@@ -604,16 +643,17 @@ fn numbers_of_any_size_have_the_same_moments() {
         let params = PlanParams::default().landmarks(1).witnesses(0).collect(collect);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
         let frame = &plan.frame;
-        let value = |s: &mut Stream, i: usize, j: usize| {
+        let mut values = Vec::with_capacity(n * d);
+        for at in 0..n * d {
+            let (i, j) = (at / d, at % d);
             let units = match i % 1000 {
                 _ if n > 1_000_000 => FEW[1],
                 500..700 if s.below(20) == 0 => MORE[s.below(6)],
                 900..1000 if s.below(2000) == 0 => INVALID[s.below(4)],
                 _ => FEW[s.below(6)],
             };
-            frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j])
-        };
-        let values: Vec<f64> = (0..n * d).map(|at| value(&mut s, at / d, at % d)).collect();
+            values.push(frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j]));
+        }
         have_the_same_bytes(&plan, values, d == 7);
     }
 }
@@ -637,15 +677,16 @@ fn numbers_of_any_size_have_the_same_cells() {
         let params = PlanParams::default().landmarks(m).witnesses(0).collect(collect);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
         let frame = &plan.frame;
-        let value = |s: &mut Stream, i: usize, j: usize| {
+        let mut values = Vec::with_capacity(n * d);
+        for at in 0..n * d {
+            let (i, j) = (at / d, at % d);
             let units = match i % 600 {
                 300..400 if s.below(20) == 0 => MORE[s.below(6)],
                 500..503 if j == 0 => INVALID[i % 3],
                 _ => FEW[s.below(6)],
             };
-            frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j])
-        };
-        let values: Vec<f64> = (0..n * d).map(|at| value(&mut s, at / d, at % d)).collect();
+            values.push(frame.centre[j] + frame.scale[j] * units * 2f64.powi(frame.exponent[j]));
+        }
         have_the_same_bytes(&plan, values, d == 3);
     }
 }
@@ -690,13 +731,10 @@ fn rows_may_lie_at_any_distance() {
     let plan = plan_for(&Table::unnamed(3, other).unwrap(), PlanParams::default().landmarks(2));
     let plan = Arc::new(plan.unwrap().0);
     let device = Device::open(0).unwrap();
-    let copies = |times| {
-        let bytes = bytes_of(&values.repeat(times), Element::F64);
-        OwnedRows::copy(&device, &bytes, Element::F64, 3).unwrap()
-    };
     let expected = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap().to_bytes();
     for (rows, stride) in [(500, 3), (500, 0), (1, 1 << 40)] {
-        let there = copies(rows);
+        let bytes = bytes_of(&values.repeat(rows), Element::F64);
+        let there = OwnedRows::copy(&device, &bytes, Element::F64, 3).unwrap();
         let mut sums = Accumulator::new(plan.clone(), EngineKind::Cuda(Some(0)));
         for _ in 0..500 / rows {
             // SAFETY: a single row has no next one, and all others are within the copied values.
@@ -718,9 +756,9 @@ fn many_cells_have_the_same_bytes() {
     let collect = Collect { kernel: false, cells: true, moments: true };
     let params = PlanParams::default().landmarks(8300).sampling(Sampling::Uniform);
     let plan = Arc::new(plan_for(&table, params.collect(collect)).unwrap().0);
-    let by = |engine| {
+    let [expected, got] = [EngineKind::Cpu, EngineKind::Cuda(None)].map(|engine| {
         let params = SketchParams::default().engine(engine);
         Sketch::of(&plan, &table, params, &()).unwrap().to_bytes()
-    };
-    assert_eq!(by(EngineKind::Cuda(None)), by(EngineKind::Cpu));
+    });
+    assert_eq!(got, expected);
 }

@@ -5,7 +5,10 @@ mod common;
 
 use common::*;
 use nysketch::planning::Missing;
-use nysketch::*;
+use nysketch::{
+    Context, Error, FitParams, FoldRule, Invalid, Mixture, Model, Plan, PlanParams, Sampling,
+    Sketch, SketchParams, Table, Task, plan_for,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -38,8 +41,15 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
+struct Row {
+    values: [f64; DIMS],
+    weight: f64,
+    key: Option<String>,
+    level: Option<String>,
+}
+
 /// Returns row `i` of a case; there are few distinct values, so that some rows are equal.
-fn row(case: &Case, i: usize) -> ([f64; DIMS], f64, Option<String>, Option<String>) {
+fn row(case: &Case, i: usize) -> Row {
     let mut s = Stream(case.seed ^ (i as u64).wrapping_mul(0x9e37_79b9));
     let mut values = [0.0; DIMS].map(|_| (s.below(12) as f64) / 4.0 - 1.0);
     if case.mixed && i > 0 && s.below(3) == 0 {
@@ -48,26 +58,32 @@ fn row(case: &Case, i: usize) -> ([f64; DIMS], f64, Option<String>, Option<Strin
     let key = s.below(9);
     let level = s.below(4);
     let key = (key > 0).then(|| format!("user {key}"));
-    (values, s.below(4) as f64, key, (level > 0).then(|| format!("level {level}")))
+    let level = (level > 0).then(|| format!("level {level}"));
+    Row { values, weight: 1.0 + s.below(4) as f64, key, level }
 }
 
 fn table(case: &Case, picked: &[usize]) -> Table {
     let rows: Vec<_> = picked.iter().map(|i| row(case, *i)).collect();
-    let values = rows.iter().flat_map(|r| r.0).collect();
+    let values = rows.iter().flat_map(|r| r.values).collect();
     let mut table = Table::unnamed(DIMS, values).unwrap().with_part_rows(37);
     if case.mixed {
-        table = table.with_weights(rows.iter().map(|r| 1.0 + r.1).collect()).unwrap();
-        let levels: Vec<Option<&str>> = rows.iter().map(|r| r.3.as_deref()).collect();
+        table = table.with_weights(rows.iter().map(|r| r.weight).collect()).unwrap();
+        let levels: Vec<Option<&str>> = rows.iter().map(|r| r.level.as_deref()).collect();
         table = table.with_category("kind", &levels).unwrap();
     }
-    table.with_keys(rows.iter().map(|r| r.2.as_deref())).unwrap()
+    table.with_keys(rows.iter().map(|r| r.key.as_deref())).unwrap()
 }
 
 fn params(case: &Case) -> PlanParams {
     let params = nystrom(Some((case.rows / 4).clamp(1, 20)), Sampling::Uniform).witnesses(30);
-    match case.mixed {
-        true => params.weights("w", 1.0).missing(Missing::Partial),
-        false => params,
+    if case.mixed { params.weights("w", 1.0).missing(Missing::Partial) } else { params }
+}
+
+fn rule(case: &Case) -> FoldRule {
+    if case.by_key {
+        FoldRule::by_key(case.folds, "user").unwrap()
+    } else {
+        FoldRule::by_content(case.folds).unwrap()
     }
 }
 
@@ -84,10 +100,7 @@ proptest! {
         let all: Vec<usize> = (0..case.rows).collect();
         let whole_table = table(&case, &all);
         let plan = Arc::new(plan_for(&whole_table, params(&case)).unwrap().0);
-        let rule = match case.by_key {
-            true => FoldRule::by_key(case.folds, "user").unwrap(),
-            false => FoldRule::by_content(case.folds).unwrap(),
-        };
+        let rule = rule(&case);
         let whole = folded(&plan, &rule, &whole_table, case.threads);
         let bytes = whole.to_bytes();
         prop_assert_eq!(&Sketch::from_bytes(&bytes).unwrap(), &whole);
@@ -131,25 +144,18 @@ proptest! {
     fn what_belongs_together_falls_together(case in case()) {
         let all: Vec<usize> = (0..case.rows).collect();
         let plan = Arc::new(plan_for(&table(&case, &all), params(&case)).unwrap().0);
-        let rule = match case.by_key {
-            true => FoldRule::by_key(case.folds, "user").unwrap(),
-            false => FoldRule::by_content(case.folds).unwrap(),
-        };
-        let fold_of = |i: usize| {
-            let one = folded(&plan, &rule, &table(&case, &[i]), 1);
+        // What determines the fold of each row, and its fold.
+        let mut found: Vec<(String, usize)> = Vec::new();
+        for i in 0..case.rows.min(40) {
+            let one = folded(&plan, &rule(&case), &table(&case, &[i]), 1);
             let folds = one.folds().unwrap();
-            (0..folds.len()).find(|f| folds.rows(*f) > 0)
-        };
-        let told: Vec<(String, usize)> = (0..case.rows.min(40))
-            .filter_map(|i| {
-                let (values, _, key, level) = row(&case, i);
-                let content = format!("{values:?} {:?}", level.filter(|_| case.mixed));
-                let told_by = if case.by_key { key.unwrap_or(content) } else { content };
-                Some((told_by, fold_of(i)?))
-            })
-            .collect();
-        for (a, fold) in &told {
-            for (b, other) in &told {
+            let Some(fold) = (0..folds.len()).find(|f| folds.rows(*f) > 0) else { continue };
+            let Row { values, key, level, .. } = row(&case, i);
+            let content = format!("{values:?} {:?}", level.filter(|_| case.mixed));
+            found.push((if case.by_key { key.unwrap_or(content) } else { content }, fold));
+        }
+        for (a, fold) in &found {
+            for (b, other) in &found {
                 prop_assert!(a != b || fold == other, "{} {} {}", a, fold, other);
             }
         }
@@ -162,8 +168,8 @@ fn numbers(n: usize) -> Table {
 
 #[test]
 fn sketches_of_different_folds_do_not_mix_and_empty_ones_do() {
-    let users = |n: usize| (0..n).map(|i| Some((i % 50).to_string()));
-    let table = numbers(300).with_keys(users(300)).unwrap();
+    let users = (0..300).map(|i| Some((i % 50).to_string()));
+    let table = numbers(300).with_keys(users).unwrap();
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(10)).unwrap().0);
     let rules = [
         FoldRule::by_content(4).unwrap(),
@@ -207,15 +213,15 @@ fn rules_that_a_plan_does_not_go_with_are_refused() {
         let error = FoldRule::by_content(count).unwrap_err().to_string();
         assert!(error.contains("between 2 and 64"), "{error}");
     }
-    let empty = |plan: &Arc<Plan>, rule| Sketch::empty_folds(plan.clone(), rule);
-    let error = empty(&plan, FoldRule::by_key(4, "c0").unwrap()).unwrap_err().to_string();
+    let measured = FoldRule::by_key(4, "c0").unwrap();
+    let error = Sketch::empty_folds(plan.clone(), measured).unwrap_err().to_string();
     assert!(error.contains("does not measure"), "{error}");
     let bare = Arc::new(plan.without_witness_rows());
-    let error = empty(&bare, FoldRule::by_key(4, "user").unwrap()).unwrap_err().to_string();
-    assert!(error.contains("witness rows are not at hand"), "{error}");
-    assert!(empty(&bare, FoldRule::by_content(4).unwrap()).is_ok());
-    // A source without keys cannot be split by key.
     let rule = FoldRule::by_key(4, "user").unwrap();
+    let error = Sketch::empty_folds(bare.clone(), rule.clone()).unwrap_err().to_string();
+    assert!(error.contains("witness rows are not at hand"), "{error}");
+    assert!(Sketch::empty_folds(bare, FoldRule::by_content(4).unwrap()).is_ok());
+    // A source without keys cannot be split by key.
     let params = SketchParams::default();
     let error = Sketch::of_folds(&plan, &rule, &numbers(100), params, &()).unwrap_err();
     assert!(error.to_string().contains("one key for each"), "{error}");
@@ -253,12 +259,11 @@ fn intervals_do_not_depend_on_threads_and_are_kept_in_the_file() {
     for (task, k) in [(Task::Kmeans, 2), (Task::Kmedians, 2), (Task::Gmm, 2), (Task::Pca, 2)] {
         let params = FitParams::new(task, k);
         let model = context.fit(&params).unwrap();
-        let with = |threads| {
+        let [one, three] = [1, 3].map(|threads| {
             let params = params.clone().threads(threads);
             context.with_intervals(model.clone(), &params, 0.9).unwrap().intervals
-        };
-        let intervals = with(1);
-        assert_eq!(with(3), intervals, "{task}");
+        });
+        assert_eq!(one, three, "{task}");
         let sure = context.with_intervals(model.clone(), &params, 0.9).unwrap();
         assert_eq!(Model::from_json(&sure.to_json()).unwrap(), sure);
         // With another number of folds, an invalid confidence level, or intervals of other

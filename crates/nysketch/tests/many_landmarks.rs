@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use nysketch::drift::{Comparison, DriftParams};
 use nysketch::planning::{DEFAULT_SAMPLE_ROWS, SAMPLE_VALUES, default_landmarks};
-use nysketch::*;
+use nysketch::{Collect, FitParams, Kernel, Model, Plan, PlanParams, Table, Task, fit, plan_for};
 use nysketch_core::numeric::points::Points;
 use nysketch_core::planning::landmarks::cholesky::{Pivot, pivoted_cholesky};
 use nysketch_core::planning::landmarks::leverage;
@@ -74,15 +74,13 @@ fn fit_says_where_cells_are_few() {
     let table = normal(2000, 2, 5);
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(60)).unwrap().0);
     let few = sketch(&plan, &table);
-    let model = |k: usize| fit(&few, &FitParams::new(Task::Kmeans, k)).unwrap();
+    let [fifty, three] = [50, 3].map(|k| fit(&few, &FitParams::new(Task::Kmeans, k)).unwrap());
     let enough = default_landmarks(Some(50));
-    let doubts = model(50).report.doubts(50);
-    assert!(
-        matches!(&doubts[..], [d] if d.contains(&format!("`clusters=50`, which takes {enough} landmarks"))),
-        "{doubts:?}"
-    );
-    assert!(model(3).report.doubts(3).is_empty());
-    let read = Model::from_json(&model(50).to_json()).unwrap();
+    let expected = format!("`clusters=50`, which takes {enough} landmarks");
+    let doubts = fifty.report.doubts(50);
+    assert!(matches!(&doubts[..], [doubt] if doubt.contains(&expected)), "{doubts:?}");
+    assert!(three.report.doubts(3).is_empty());
+    let read = Model::from_json(&fifty.to_json()).unwrap();
     assert_eq!(read.report.warnings, doubts);
     // Every row is a landmark: there can be no more.
     let small = normal(100, 2, 6);
@@ -106,16 +104,22 @@ fn rules_that_take_the_square_of_the_landmarks_refuse_too_many() {
 
 #[test]
 fn the_sample_is_bounded() {
-    let rows =
-        |params: PlanParams, columns: usize| params.check().unwrap().survey(columns).sample_rows;
-    let many = |m: usize| PlanParams::default().landmarks(m);
-    assert_eq!(rows(PlanParams::default(), 768), DEFAULT_SAMPLE_ROWS);
-    assert_eq!(rows(many(20_000), 20), 80_000, "four for each landmark");
-    assert_eq!(rows(many(10_000), 768), SAMPLE_VALUES / 768);
-    assert_eq!(rows(many(20_000), 768), 40_000, "two for each landmark");
-    assert_eq!(rows(PlanParams::default(), 5000), SAMPLE_VALUES / 5000);
-    assert_eq!(rows(PlanParams::default().witnesses(9000), 5000), 9000);
-    assert_eq!(rows(many(usize::MAX), 5000), 2 * ((1 << 26) / 5000), "cut or refused later");
+    let default = PlanParams::default();
+    for (params, columns, expected) in [
+        (default.clone(), 768, DEFAULT_SAMPLE_ROWS),
+        // Four for each landmark.
+        (default.clone().landmarks(20_000), 20, 80_000),
+        (default.clone().landmarks(10_000), 768, SAMPLE_VALUES / 768),
+        // Two for each landmark.
+        (default.clone().landmarks(20_000), 768, 40_000),
+        (default.clone(), 5000, SAMPLE_VALUES / 5000),
+        (default.clone().witnesses(9000), 5000, 9000),
+        // Cut or refused later.
+        (default.clone().landmarks(usize::MAX), 5000, 2 * ((1 << 26) / 5000)),
+    ] {
+        let rows = params.check().unwrap().survey(columns).sample_rows;
+        assert_eq!(rows, expected, "{columns} columns");
+    }
 }
 
 /// Landmarks drawn in batches, from the sample and from distant rows: the result does not depend on
@@ -124,15 +128,14 @@ fn the_sample_is_bounded() {
 fn batches_do_not_depend_on_threads() {
     let (n, d) = (24_000, 20);
     let complete: Vec<f64> = normal(n, d, 7).values().to_vec();
-    let mut holed = complete.clone();
-    holed.iter_mut().step_by(4001).for_each(|x| *x = f64::NAN);
-    for values in [complete, holed] {
-        let plan = |threads: usize, part: usize| {
-            let table = Table::unnamed(d, values.clone()).unwrap().with_part_rows(part);
+    let mut incomplete = complete.clone();
+    incomplete.iter_mut().step_by(4001).for_each(|x| *x = f64::NAN);
+    for values in [complete, incomplete] {
+        let [one, three] = [(1, 5000), (3, 777)].map(|(threads, part_rows)| {
+            let table = Table::unnamed(d, values.clone()).unwrap().with_part_rows(part_rows);
             let params = PlanParams::default().landmarks(2600).witnesses(100).threads(threads);
             plan_for(&table, params).unwrap().0
-        };
-        let one = plan(1, 5000);
+        });
         let unique: std::collections::HashSet<Vec<u32>> = one
             .landmarks()
             .unwrap()
@@ -140,6 +143,6 @@ fn batches_do_not_depend_on_threads() {
             .map(|z| z.iter().map(|x| x.to_bits()).collect())
             .collect();
         assert_eq!(unique.len(), 2600);
-        assert_eq!(one.fingerprint(), plan(3, 777).fingerprint());
+        assert_eq!(one.fingerprint(), three.fingerprint());
     }
 }

@@ -4,7 +4,10 @@ mod common;
 
 use common::*;
 use nysketch::predictor::Detail;
-use nysketch::*;
+use nysketch::{
+    Context, CovarianceKind, FitParams, Model, Named, PlanParams, Predictor, SampleRows, Shape,
+    Sketch, SketchParams, Table, Task, fit, plan_for,
+};
 use std::sync::Arc;
 
 const D: usize = 3;
@@ -36,8 +39,7 @@ fn densities(model: &Model, values: &[f64]) -> Vec<f64> {
 }
 
 fn likelihood(model: &Model, values: &[f64]) -> f64 {
-    let said = densities(model, values);
-    said.iter().sum::<f64>() / said.len() as f64
+    densities(model, values).iter().sum::<f64>() / (values.len() / D) as f64
 }
 
 fn gmm(k: usize) -> FitParams {
@@ -59,10 +61,10 @@ fn as_good_as_em_on_all_rows() {
         let Shape::Mixture { covariance, .. } = &model.shape else { unreachable!("a mixture") };
         let found = likelihood(&model, &values);
         assert!(*covariance == kind && found > best - 0.03, "{kind}: {found} {best}");
-        let told = model.report.likelihood.unwrap();
+        let estimate = model.report.likelihood.unwrap();
         assert!(
-            told.low < told.high && (told.mean - found).abs() < 0.1,
-            "{kind}: {told:?} {found}"
+            estimate.low < estimate.high && (estimate.mean - found).abs() < 0.1,
+            "{kind}: {estimate:?} {found}"
         );
     }
 }
@@ -139,10 +141,11 @@ fn thresholds_flag_the_share_asked_for() {
     let read = Model::from_json(&model.to_json()).unwrap();
     assert_eq!(read, model);
     let known = read.densities.unwrap();
-    let said = densities(&model, &values);
+    let densities = densities(&model, &values);
     for share in [0.01, 0.037, 0.2] {
         let threshold = known.threshold(share).unwrap();
-        let below = said.iter().filter(|l| **l < threshold).count() as f64 / said.len() as f64;
+        let below = densities.iter().filter(|l| **l < threshold).count() as f64;
+        let below = below / densities.len() as f64;
         assert!((below - share).abs() < 1.5 * known.error(share), "{share}: {below}");
     }
 }

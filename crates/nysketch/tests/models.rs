@@ -3,9 +3,10 @@
 
 use nysketch::metrics::{Evaluation, Risks};
 use nysketch::predictor::{Detail, ModelRows};
-use nysketch::*;
+use nysketch::{CovarianceKind, Model, Named, Predictor, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const D: usize = 4;
@@ -43,44 +44,53 @@ fn golden_models_are_read_and_written() {
             panic!("a mixture")
         };
         assert_eq!((covariance.name(), covariances.len()), (name, 3));
-        let said = model.predict_row(&row, &[]);
-        assert_eq!(said.label, 2);
-        assert!((said.log_density.unwrap() - log_density).abs() < 1e-12, "{name} {said:?}");
+        let predicted = model.predict_row(&row, &[]);
+        assert_eq!(predicted.label, 2);
+        let error = (predicted.log_density.unwrap() - log_density).abs();
+        assert!(error < 1e-12, "{name} {predicted:?}");
     }
     // Schema 2 has variances without naming the kind of covariance.
     assert_eq!(golden("schema2"), golden("diag"));
 }
 
+/// Returns the error of a golden model whose JSON was changed.
+fn broken(name: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut json = serde_json::from_str(&std::fs::read_to_string(path(name)).unwrap()).unwrap();
+    change(&mut json);
+    match Model::from_json(&json.to_string()) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("{json}"),
+    }
+}
+
+fn remove(json: &mut Value, key: &str) {
+    json.as_object_mut().unwrap().remove(key).unwrap();
+}
+
 #[test]
 fn damaged_covariances_are_refused() {
-    let broken = |kind: CovarianceKind, change: &dyn Fn(&mut serde_json::Value)| {
-        let mut json = serde_json::from_str(&golden(kind.name()).to_json()).unwrap();
-        change(&mut json);
-        Model::from_json(&json.to_string()).unwrap_err().to_string()
-    };
-    let full = |change: &dyn Fn(&mut serde_json::Value)| broken(CovarianceKind::Full, change);
-    assert!(full(&|j| j["covariances"][1][0][1] = 0.3.into()).contains("not symmetric"));
-    assert!(full(&|j| j["covariances"][1][2][2] = 0.0.into()).contains("positive definite"));
-    assert!(full(&|j| j["covariances"][0][2][2] = (-1.0).into()).contains("positive definite"));
-    assert!(full(&|j| j["covariances"][0][2][2] = 0.05.into()).contains("positive definite"));
-    assert!(full(&|j| j["covariances"][0][0][0] = 1e300.into()).contains("beyond 1e200"));
-    assert!(full(&|j| j["covariances"][0][0][0] = "x".into()).contains("not valid"));
-    assert!(full(&|j| j["covariances"][2] = serde_json::json!([])).contains("4 values"));
-    assert!(full(&|j| j["covariances"][2] = serde_json::json!([[1.0]])).contains("4 values"));
-    assert!(full(&|j| j["covariances"][2][1] = serde_json::json!([1.0])).contains("as many rows"));
-    assert!(full(&|j| j["covariances"] = serde_json::json!([])).contains("for each component"));
+    assert!(broken("full", |j| j["covariances"][1][0][1] = 0.3.into()).contains("not symmetric"));
     assert!(
-        full(&|j| drop(j.as_object_mut().unwrap().remove("covariances")))
-            .contains("but no covariances")
+        broken("full", |j| j["covariances"][1][2][2] = 0.0.into()).contains("positive definite")
     );
     assert!(
-        full(&|j| drop(j.as_object_mut().unwrap().remove("covariance")))
-            .contains("but no covariance")
+        broken("full", |j| j["covariances"][0][2][2] = (-1.0).into()).contains("positive definite")
     );
-    assert!(full(&|j| j["covariance"] = "diag".into()).contains("but no variances"));
-    assert!(full(&|j| j["covariance"] = "tied".into()).contains("one covariance"));
-    assert!(full(&|j| j["covariance"] = "round".into()).contains("not valid"));
-    let spherical = broken(CovarianceKind::Spherical, &|j| j["variances"][1][0] = 9.0.into());
+    assert!(
+        broken("full", |j| j["covariances"][0][2][2] = 0.05.into()).contains("positive definite")
+    );
+    assert!(broken("full", |j| j["covariances"][0][0][0] = 1e300.into()).contains("beyond 1e200"));
+    assert!(broken("full", |j| j["covariances"][0][0][0] = "x".into()).contains("not valid"));
+    assert!(broken("full", |j| j["covariances"][2] = json!([])).contains("4 values"));
+    assert!(broken("full", |j| j["covariances"][2] = json!([[1.0]])).contains("4 values"));
+    assert!(broken("full", |j| j["covariances"][2][1] = json!([1.0])).contains("as many rows"));
+    assert!(broken("full", |j| j["covariances"] = json!([])).contains("for each component"));
+    assert!(broken("full", |j| remove(j, "covariances")).contains("but no covariances"));
+    assert!(broken("full", |j| remove(j, "covariance")).contains("but no covariance"));
+    assert!(broken("full", |j| j["covariance"] = "diag".into()).contains("but no variances"));
+    assert!(broken("full", |j| j["covariance"] = "tied".into()).contains("one covariance"));
+    assert!(broken("full", |j| j["covariance"] = "round".into()).contains("not valid"));
+    let spherical = broken("spherical", |j| j["variances"][1][0] = 9.0.into());
     assert!(spherical.contains("spherical"));
 }
 
@@ -98,32 +108,19 @@ fn golden_models_of_mixed_tables_are_read_and_written() {
         let text = std::fs::read_to_string(path(name)).unwrap();
         let model = Model::from_json(&text).unwrap();
         assert_eq!(model.to_json(), text, "{name}");
-        let said = model.predict_row(&row, &codes);
-        assert_eq!(said.label, label, "{name} {row:?}");
-        let found = said.log_density.unwrap_or(said.squared_distance);
+        let predicted = model.predict_row(&row, &codes);
+        assert_eq!(predicted.label, label, "{name} {row:?}");
+        let found = predicted.log_density.unwrap_or(predicted.squared_distance);
         assert!((found - expected).abs() < 1e-12, "{name} {row:?}: {found}");
         let rows = ModelRows { values: &row, codes: &codes };
         let fast = Predictor::new(&model).predict(rows, Detail::All);
         assert_eq!(fast.label, [label as u32]);
-        assert!((fast.squared_distance[0] - said.squared_distance).abs() < 1e-12);
+        assert!((fast.squared_distance[0] - predicted.squared_distance).abs() < 1e-12);
     }
 }
 
 #[test]
 fn damaged_recipes_and_levels_are_refused() {
-    use serde_json::{Value, json};
-    let text = std::fs::read_to_string(path("mixed")).unwrap();
-    let broken = |change: &dyn Fn(&mut Value)| {
-        let mut json: Value = serde_json::from_str(&text).unwrap();
-        change(&mut json);
-        match Model::from_json(&json.to_string()) {
-            Err(error) => error.to_string(),
-            Ok(_) => panic!("{json}"),
-        }
-    };
-    let without = |key: &'static str| {
-        broken(&move |j: &mut Value| drop(j.as_object_mut().unwrap().remove(key)))
-    };
     for (at, value, expected) in [
         ("/level_shares/0/0", json!(0.4), "do not add up to one"),
         ("/level_shares/0/0", json!(-0.5), "do not add up to one"),
@@ -159,7 +156,7 @@ fn damaged_recipes_and_levels_are_refused() {
         ("/profile/missing_within", json!([[0, 0, 0]]), "profile"),
         ("/profile/missing_within/0", json!([0.5]), "profile"),
     ] {
-        let found = broken(&|j: &mut Value| match j.pointer_mut(at) {
+        let found = broken("mixed", |j| match j.pointer_mut(at) {
             Some(place) => *place = value.clone(),
             None => {
                 drop(j["categories"][0].as_object_mut().unwrap().insert("size".into(), json!(1)))
@@ -168,9 +165,9 @@ fn damaged_recipes_and_levels_are_refused() {
         assert!(found.contains(expected), "{at} {value}: {found}");
     }
     for key in ["categories", "steps", "units"] {
-        assert!(without(key).contains(&format!("but no {key}")));
+        assert!(broken("mixed", |j| remove(j, key)).contains(&format!("but no {key}")));
     }
-    assert!(without("level_shares").contains("for each cluster"));
+    assert!(broken("mixed", |j| remove(j, "level_shares")).contains("for each cluster"));
     // Models of unchanged columns have the preceding schema version.
     let mut plain: Value = serde_json::from_str(&golden("diag").to_json()).unwrap();
     let steps: Vec<Value> = ["width", "height", "depth", "mass"]
@@ -189,21 +186,26 @@ fn mixtures_of_every_covariance_are_drawn_from() {
     for kind in CovarianceKind::choices() {
         let model = golden(kind.name);
         let rows = model.sample(20_000, &mut ChaCha8Rng::seed_from_u64(3)).unwrap();
-        let own = evaluate(&model, &rows).nll.unwrap();
+        let nll = evaluate(&model, &rows).nll.unwrap();
         for other in CovarianceKind::choices().filter(|other| other.value != kind.value) {
-            let gap = evaluate(&golden(other.name), &rows).nll.unwrap() - own;
+            let gap = evaluate(&golden(other.name), &rows).nll.unwrap() - nll;
             assert!(gap > 0.05, "{} {}: {gap}", kind.name, other.name);
         }
         let Shape::Mixture { weights, means, covariances, .. } = &model.shape else {
             panic!("a mixture")
         };
-        let mean = |j: usize| -> f64 { weights.iter().zip(means).map(|(w, m)| w * m[j]).sum() };
+        let mut mean = [0.0; D];
+        for (weight, of_component) in weights.iter().zip(means) {
+            mean.iter_mut().zip(of_component).for_each(|(sum, m)| *sum += weight * m);
+        }
         for (i, j) in [(0, 0), (0, 1), (1, 3)] {
-            let drawn = rows.chunks_exact(D).map(|x| (x[i] - mean(i)) * (x[j] - mean(j)));
+            let drawn = rows.chunks_exact(D).map(|x| (x[i] - mean[i]) * (x[j] - mean[j]));
             let drawn = drawn.sum::<f64>() / 20_000.0;
-            let between = |c: usize| (means[c][i] - mean(i)) * (means[c][j] - mean(j));
-            let all = |c: usize| weights[c] * (covariances[c].get(i, j) + between(c));
-            let expected: f64 = (0..3).map(all).sum();
+            let mut expected = 0.0;
+            for c in 0..3 {
+                let between = (means[c][i] - mean[i]) * (means[c][j] - mean[j]);
+                expected += weights[c] * (covariances[c].get(i, j) + between);
+            }
             // Standard errors are near 0.1; components are some three deviations apart.
             assert!((drawn - expected).abs() < 0.8, "{} {drawn} {expected}", kind.name);
         }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use nysketch::*;
+use nysketch::{PlanParams, Table, plan_for};
 use std::path::Path;
 use std::sync::Arc;
 

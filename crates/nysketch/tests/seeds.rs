@@ -6,7 +6,7 @@ mod damage;
 #[path = "../../../fuzz/fuzz_targets/file.rs"]
 mod file;
 
-use nysketch::*;
+use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, fit, plan_for};
 use std::sync::Arc;
 
 /// Number of damaged copies of every file, unless the environment sets another number.
@@ -42,8 +42,10 @@ fn models() {
     let table = Table::unnamed(2, rows).unwrap();
     let plan = Arc::new(plan_for(&table, PlanParams::default().landmarks(20)).unwrap().0);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
-    let model = |task| fit(&sketch, &FitParams::new(task, 2)).unwrap().to_json().into_bytes();
-    let mut seeds = Vec::from([Task::Kmeans, Task::Gmm, Task::Pca].map(model));
+    let mut seeds = Vec::from([Task::Kmeans, Task::Gmm, Task::Pca].map(|task| {
+        let model = fit(&sketch, &FitParams::new(task, 2)).unwrap();
+        model.to_json().into_bytes()
+    }));
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models");
     for entry in std::fs::read_dir(golden).unwrap() {
         seeds.push(std::fs::read(entry.unwrap().path()).unwrap());

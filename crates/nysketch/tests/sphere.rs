@@ -6,7 +6,10 @@ mod common;
 use common::*;
 use nysketch::metrics::Risks;
 use nysketch::model::Shape;
-use nysketch::*;
+use nysketch::{
+    Decoder, FitParams, Mixture, Model, PlanParams, Predictor, Scale, Sketch, Table, Task, decoder,
+    fit, plan_for,
+};
 use std::sync::Arc;
 
 const D: usize = 8;
@@ -37,26 +40,29 @@ fn to_length_one(row: &[f64]) -> Vec<f64> {
 /// 2 cos.
 fn spherical(rows: &[f64], seed: u64) -> f64 {
     let rows: Vec<Vec<f64>> = rows.chunks_exact(D).map(to_length_one).collect();
-    let start = |c: usize| rows[(seed as usize * 7919 + c * 2741) % rows.len()].clone();
-    let mut centres: Vec<Vec<f64>> = (0..K).map(start).collect();
+    let mut centres: Vec<Vec<f64>> =
+        (0..K).map(|c| rows[(seed as usize * 7919 + c * 2741) % rows.len()].clone()).collect();
     let mut cosines = 0.0;
     for _ in 0..100 {
         let mut sums = vec![vec![0.0; D]; K];
         cosines = 0.0;
         for row in &rows {
-            let cosine = |c: &usize| dot(row, &centres[*c]);
-            let own = (0..K).max_by(|a, b| cosine(a).total_cmp(&cosine(b))).unwrap();
-            cosines += cosine(&own);
-            sums[own].iter_mut().zip(row).for_each(|(s, x)| *s += x);
+            let all = centres.iter().map(|centre| dot(row, centre)).enumerate();
+            let (nearest, cosine) = all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            cosines += cosine;
+            sums[nearest].iter_mut().zip(row).for_each(|(s, x)| *s += x);
         }
         centres = sums.iter().map(|sum| to_length_one(sum)).collect();
     }
     2.0 - 2.0 * cosines / rows.len() as f64
 }
 
-fn sketch_of(rows: &[f64], change: impl FnOnce(PlanParams) -> PlanParams) -> Sketch {
+fn params() -> PlanParams {
+    PlanParams::default().landmarks(120).unit(["*"])
+}
+
+fn sketch_of(rows: &[f64], params: PlanParams) -> Sketch {
     let table = Table::unnamed(D, rows.to_vec()).unwrap();
-    let params = change(PlanParams::default().landmarks(120).unit(["*"]));
     let plan = Arc::new(plan_for(&table, params).unwrap().0);
     sketch(&plan, &table)
 }
@@ -73,14 +79,12 @@ fn centres_are_those_of_spherical_kmeans() {
     let directions: Vec<f64> = rows.chunks_exact(D).flat_map(to_length_one).collect();
     // A sketch without retained rows refines centres on unfolded cells, one of kernel sums on
     // landmarks.
-    let plain = |p: PlanParams| p;
-    let blind = |p: PlanParams| p.witnesses(0);
-    for (change, decoder, limit) in [
-        (&plain as &dyn Fn(PlanParams) -> PlanParams, Decoder::Cells, 1.005),
-        (&blind, Decoder::Cells, 1.01),
-        (&blind, Decoder::Kernel, 1.03),
+    for (params, decoder, limit) in [
+        (params(), Decoder::Cells, 1.005),
+        (params().witnesses(0), Decoder::Cells, 1.01),
+        (params().witnesses(0), Decoder::Kernel, 1.03),
     ] {
-        let sketch = sketch_of(&rows, change);
+        let sketch = sketch_of(&rows, params);
         let model = fit(&sketch, &FitParams::new(Task::Kmeans, K).decoder(decoder)).unwrap();
         for centre in centres(&model) {
             // The centre of the frame is subtracted and added again.
@@ -96,7 +100,7 @@ fn centres_are_those_of_spherical_kmeans() {
 /// Medians lie on the sphere, too, for a range of k.
 #[test]
 fn medians_and_curves() {
-    let sketch = sketch_of(&vectors(), |p| p);
+    let sketch = sketch_of(&vectors(), params());
     let medians = fit(&sketch, &FitParams::new(Task::Kmedians, K)).unwrap();
     let curve = decoder::fit_curve(&sketch, &FitParams::new(Task::Kmeans, 1), 1, 4).unwrap();
     for model in curve.points.iter().map(|p| &p.model).chain([&medians]) {
@@ -110,7 +114,7 @@ fn medians_and_curves() {
 /// means.
 #[test]
 fn columns_scaled_apart_keep_their_means() {
-    let sketch = sketch_of(&vectors(), |p| p.scale(Scale::Standard));
+    let sketch = sketch_of(&vectors(), params().scale(Scale::Standard));
     let model = fit(&sketch, &FitParams::new(Task::Kmeans, K)).unwrap();
     assert!(centres(&model).iter().all(|c| dot(c, c) < 0.99));
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use nysketch::*;
+use nysketch::{Collect, Kernel, Plan, PlanParams, Points, SampleRows, Table, plan_for};
 use std::sync::Arc;
 
 fn numbers(n: usize) -> Table {

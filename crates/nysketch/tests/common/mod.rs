@@ -1,7 +1,7 @@
 //! Helpers of the integration tests.
 #![allow(dead_code, reason = "each test file uses some of them")]
 
-use nysketch::*;
+use nysketch::{Plan, PlanParams, Sampling, Sketch, SketchParams, Table, plan_for};
 use nysketch_core::rows::sample::mix;
 use std::sync::Arc;
 
