@@ -3,7 +3,10 @@
 //! Two runs that differ only in the number of blocks give the instructions per block, independent
 //! of the cost of starting the program. The data is fixed, and every case is deterministic.
 
-use nysketch::*;
+use nysketch::{
+    Accumulator, Block, EngineKind, FitParams, Invalid, Kernel, Mixture, PlanParams, Predictor,
+    Sampling, Shape, Sketch, SketchParams, Table, Task, fit, plan_for, predictor,
+};
 use nysketch_core::kernel::fourier::{FourierPass, FrequencyLaw, draw_frequencies};
 use nysketch_core::kernel::pack::MAX_BLOCK;
 use nysketch_core::kernel::tile::{Nearest, Tiles};
@@ -39,11 +42,14 @@ fn pass(bandwidths: &[f64], nearest: bool, blocks: usize) {
     }
 }
 
+fn widened(points: &Points) -> Vec<f64> {
+    points.data().iter().map(|x| f64::from(*x)).collect()
+}
+
 /// Predicts labels and distances of rows in memory, with as many centres as the other cases have
 /// landmarks.
 fn predict(blocks: usize) {
-    let wide = |p: Points| p.data().iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
-    let table = Table::unnamed(DIMS, wide(points(LANDMARKS, 1))).expect("a table");
+    let table = Table::unnamed(DIMS, widened(&points(LANDMARKS, 1))).expect("a table");
     let plan = Arc::new(plan_for(&table, PlanParams::default()).expect("a plan").0);
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).expect("a sketch");
     // Use the rows as centres: a real fit would include the variable work of several threads.
@@ -53,7 +59,7 @@ fn predict(blocks: usize) {
         centres: table.values().chunks(DIMS).map(<[f64]>::to_vec).collect(),
     };
     let predictor = Predictor::new(&model);
-    let rows = wide(points(MAX_BLOCK, 2));
+    let rows = widened(&points(MAX_BLOCK, 2));
     for _ in 0..blocks {
         black_box(predictor.predict(&rows, predictor::Detail::Label));
     }

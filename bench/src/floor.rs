@@ -5,7 +5,9 @@
 //! one exp2 polynomial on data in the cache: no kernel value can be computed with less. Times are
 //! the best of several. Other programs share the machine, so ratios are more reliable than seconds.
 
-use nysketch::*;
+use nysketch::{
+    Collect, Kernel, Mixture, PlanParams, Sampling, Sketch, SketchParams, Table, plan_for, rows,
+};
 use nysketch_core::kernel::exp2::{EXP2, ROUND};
 use nysketch_core::kernel::ladder::Ladder;
 use nysketch_core::kernel::pack::MAX_BLOCK;
@@ -83,12 +85,13 @@ impl WithSimd for Exponentials<'_> {
 
 /// Returns the seconds of the fastest of several runs.
 fn best(times: usize, mut work: impl FnMut()) -> f64 {
-    let run = |_| {
+    let mut best = f64::INFINITY;
+    for _ in 0..times {
         let start = Instant::now();
         work();
-        start.elapsed().as_secs_f64()
-    };
-    (0..times).map(run).fold(f64::INFINITY, f64::min)
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    best
 }
 
 /// Returns the nanoseconds per number of a multiply-add and of an exp2, on one core.
@@ -105,11 +108,12 @@ fn machine(arch: Arch) -> (f64, f64) {
 
 fn points(n: usize, d: usize, seed: u64) -> Points {
     let mut state = seed;
-    let mut next = || {
+    let mut data = Vec::with_capacity(n * d);
+    for _ in 0..n * d {
         state = nysketch_core::rows::sample::mix(state);
-        (state >> 40) as f32 / (1 << 24) as f32
-    };
-    Points::new(d, (0..n * d).map(|_| next()).collect())
+        data.push((state >> 40) as f32 / (1 << 24) as f32);
+    }
+    Points::new(d, data)
 }
 
 /// Returns the nanoseconds per pair of the pass over blocks in memory: with one bandwidth, with the
@@ -121,7 +125,8 @@ fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
     let sigma2 = d as f64 / 4.0;
     let one = Kernel::Gaussian.ladder(&[sigma2]);
     let three = Kernel::Gaussian.ladder(&[4.0 * sigma2, sigma2, sigma2 / 4.0]);
-    let time = |ladder: Option<&Ladder>, track: bool| {
+    let cases = [(Some(&one), false), (Some(&one), true), (Some(&three), true), (None, true)];
+    cases.map(|(ladder, track): (Option<&Ladder>, bool)| {
         let mut tiles = Tiles::new(&landmarks, Kernel::Gaussian, ladder, instructions);
         let mut nearest = Nearest::default();
         let mut total = 0u64;
@@ -135,11 +140,10 @@ fn pass_times(d: usize, m: usize, instructions: Instructions) -> [f64; 4] {
         });
         black_box(total);
         seconds / pairs * 1e9
-    };
-    [time(Some(&one), false), time(Some(&one), true), time(Some(&three), true), time(None, true)]
+    })
 }
 
-/// Returns the seconds of `Sketch::of` on rows in memory.
+/// Returns the nanoseconds per row of `Sketch::of` on rows in memory.
 fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads: usize) -> f64 {
     let n = (40_000_000 / (d * m / 10).max(1)).clamp(60_000, 1_000_000);
     let mixture = Mixture::new(d, 10, 2.0, 0).expect("a mixture");
@@ -162,7 +166,7 @@ fn sketch_time(d: usize, m: usize, collect: &[&str], bandwidths: usize, threads:
     let table = Table::unnamed(d, values).expect("a table");
     let params = SketchParams::default().threads(threads);
     let seconds = best(5, || drop(Sketch::of(&plan, &table, params, &()).expect("a sketch")));
-    seconds / n as f64
+    1e9 * seconds / n as f64
 }
 
 fn main() {
@@ -175,7 +179,8 @@ fn main() {
     );
     println!("Nanoseconds per pair (row, landmark), rows in memory, one core:\n");
     println!(
-        "| d | m | floor | one bandwidth | of floor | + nearest | cost | three bandwidths | cost | nearest alone |"
+        "| d | m | floor | one bandwidth | of floor | + nearest | cost | three bandwidths | cost \
+         | nearest alone |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for d in [10, 20, 50, 784] {
@@ -183,7 +188,8 @@ fn main() {
             let floor = d as f64 * fma + exp;
             let [one, tracked, three, alone] = pass_times(d, m, instructions);
             println!(
-                "| {d} | {m} | {floor:.3} | {one:.3} | {:.0} % | {tracked:.3} | ×{:.2} | {three:.3} | ×{:.2} | {alone:.3} |",
+                "| {d} | {m} | {floor:.3} | {one:.3} | {:.0} % | {tracked:.3} | ×{:.2} \
+                 | {three:.3} | ×{:.2} | {alone:.3} |",
                 100.0 * floor / one,
                 tracked / one,
                 three / one,
@@ -192,25 +198,25 @@ fn main() {
     }
     println!("\nNanoseconds per row of `Sketch::of`, from doubles in memory to exact sums:\n");
     println!(
-        "| d | m | floor | kernel | of floor | + cells | cost | + moments | ladder of 3, all | cost | 2 threads, kernel |"
+        "| d | m | floor | kernel | of floor | + cells | cost | + moments | ladder of 3, all \
+         | cost | 2 threads, kernel |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for d in [10, 20, 50, 784] {
         for m in [100, 1000] {
             let floor = m as f64 * (d as f64 * fma + exp);
-            let ns =
-                |collect: &[&str], rungs, threads| 1e9 * sketch_time(d, m, collect, rungs, threads);
-            let kernel = ns(&["kernel"], 1, 1);
-            let cells = ns(&["kernel", "cells"], 1, 1);
-            let moments = if d > 64 { f64::NAN } else { ns(&["kernel", "cells", "moments"], 1, 1) };
-            let all = if d > 64 {
-                ns(&["kernel", "cells"], 3, 1)
+            let kernel = sketch_time(d, m, &["kernel"], 1, 1);
+            let cells = sketch_time(d, m, &["kernel", "cells"], 1, 1);
+            let (moments, all) = if d > 64 {
+                (f64::NAN, sketch_time(d, m, &["kernel", "cells"], 3, 1))
             } else {
-                ns(&["kernel", "cells", "moments"], 3, 1)
+                let all = ["kernel", "cells", "moments"];
+                (sketch_time(d, m, &all, 1, 1), sketch_time(d, m, &all, 3, 1))
             };
-            let two = ns(&["kernel"], 1, 2);
+            let two = sketch_time(d, m, &["kernel"], 1, 2);
             println!(
-                "| {d} | {m} | {floor:.0} | {kernel:.0} | {:.0} % | {cells:.0} | ×{:.2} | {moments:.0} | {all:.0} | ×{:.2} | ×{:.2} faster |",
+                "| {d} | {m} | {floor:.0} | {kernel:.0} | {:.0} % | {cells:.0} | ×{:.2} \
+                 | {moments:.0} | {all:.0} | ×{:.2} | ×{:.2} faster |",
                 100.0 * floor / kernel,
                 cells / kernel,
                 all / kernel,

@@ -10,7 +10,10 @@
 
 use nysketch::model::Shape;
 use nysketch::predictor::Detail;
-use nysketch::*;
+use nysketch::{
+    Accumulator, Collect, DeviceChoice, EngineKind, FitParams, Invalid, Plan, PlanParams,
+    Predictor, Result, Sketch, SketchParams, Table, Task, fit, plan_for,
+};
 use nysketch_cuda::{Device, Element, OwnedRows};
 use std::sync::Arc;
 use std::time::Instant;
@@ -90,14 +93,24 @@ impl Setting {
 
 /// Returns rows around ten centres.
 fn rows(count: usize, dims: usize) -> Vec<f32> {
-    let mut state = 1u64;
-    let mut next = || {
-        state = nysketch_core::rows::sample::mix(state);
-        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-    };
-    let centres: Vec<f32> = (0..10 * dims).map(|_| 10.0 * next()).collect();
-    let row = |i: usize, k: usize, noise: f32| centres[i % 10 * dims + k] + noise + 1000.0;
-    (0..count * dims).map(|at| row(at / dims, at % dims, 2.0 * next() + 2.0 * next())).collect()
+    let mut stream = Stream(1);
+    let centres: Vec<f32> = (0..10 * dims).map(|_| 10.0 * stream.next()).collect();
+    let mut values = Vec::with_capacity(count * dims);
+    for at in 0..count * dims {
+        let noise = 2.0 * stream.next() + 2.0 * stream.next();
+        values.push(centres[at / dims % 10 * dims + at % dims] + noise + 1000.0);
+    }
+    values
+}
+
+/// Random numbers, uniform between −½ and ½.
+struct Stream(u64);
+
+impl Stream {
+    fn next(&mut self) -> f32 {
+        self.0 = nysketch_core::rows::sample::mix(self.0);
+        (self.0 >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    }
 }
 
 fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
@@ -134,16 +147,10 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     // Sketch the same rows with the vector engine once, and count the sums as often as the rows
     // were copied.
     let values: Vec<f64> = values.iter().map(|x| f64::from(*x)).collect();
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let by_vectors = |times| {
-        let part = Table::unnamed(d, values.repeat(times))?;
-        let start = Instant::now();
-        let sketch = Sketch::of(&plan, &part, SketchParams::default().threads(threads), &())?;
-        Ok::<_, Error>((sketch, start.elapsed().as_secs_f64()))
-    };
+    let (part, once) = by_vectors(&plan, values.clone())?;
+    let (_, longer) = by_vectors(&plan, values.repeat(LONGER))?;
     // The fixed cost of the processors is not multiplied.
-    let (part, once) = by_vectors(1)?;
-    let cpu = once + (by_vectors(LONGER)?.1 - once) / (LONGER - 1) as f64 * (copies - 1) as f64;
+    let cpu = once + (longer - once) / (LONGER - 1) as f64 * (copies - 1) as f64;
     let mut sketch = sketch.unwrap_or_else(|| Sketch::empty(plan.clone()));
     let same = (1..=copies).try_for_each(|_| sketch.subtract(&part)).is_ok()
         && sketch.to_bytes() == Sketch::empty(plan).to_bytes();
@@ -158,10 +165,41 @@ fn measure(device: &Arc<Device>, setting: &Setting) -> Result<()> {
     Ok(())
 }
 
+/// Sketches rows with the vector engine on all cores; returns the seconds.
+fn by_vectors(plan: &Arc<Plan>, values: Vec<f64>) -> Result<(Sketch, f64)> {
+    let table = Table::unnamed(plan.dims(), values)?;
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let start = Instant::now();
+    let sketch = Sketch::of(plan, &table, SketchParams::default().threads(threads), &())?;
+    Ok((sketch, start.elapsed().as_secs_f64()))
+}
+
+fn widened(values: Vec<f32>) -> Vec<f64> {
+    values.into_iter().map(f64::from).collect()
+}
+
+/// Labels rows on some threads, each with its share of the rows; returns the seconds.
+fn labelled(
+    predictor: &Predictor<'_>,
+    values: &[f64],
+    dims: usize,
+    threads: usize,
+) -> (Vec<u32>, f64) {
+    let share = (values.len() / dims).div_ceil(threads) * dims;
+    let start = Instant::now();
+    let labels: Vec<u32> = std::thread::scope(|scope| {
+        let started: Vec<_> = values
+            .chunks(share)
+            .map(|rows| scope.spawn(move || predictor.predict(rows, Detail::Label).label))
+            .collect();
+        started.into_iter().flat_map(|thread| thread.join().expect("does not panic")).collect()
+    });
+    (labels, start.elapsed().as_secs_f64())
+}
+
 /// Labels rows of the host, on the GPU and on the processors; the latter process a tenth of the
 /// rows.
 fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<()> {
-    let widened = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
     let values = widened(rows(count, dims));
     let centres = widened(rows(k, dims)).chunks(dims).map(<[f64]>::to_vec).collect();
     let table = Table::unnamed(dims, values[..2 * dims].to_vec())?;
@@ -169,26 +207,13 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
     let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     let mut model = fit(&sketch, &FitParams::new(Task::Kmeans, 1))?;
     model.shape = Shape::Centres { weights: vec![1.0 / k as f64; k], centres };
-    // As in the command, each thread has its share of the rows.
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let timed = |predictor: &Predictor<'_>, values: &[f64]| {
-        let share = (values.len() / dims).div_ceil(threads) * dims;
-        let start = Instant::now();
-        let labels: Vec<u32> = std::thread::scope(|scope| {
-            let started: Vec<_> = values
-                .chunks(share)
-                .map(|rows| scope.spawn(move || predictor.predict(rows, Detail::Label).label))
-                .collect();
-            started.into_iter().flat_map(|thread| thread.join().expect("does not panic")).collect()
-        });
-        (labels, start.elapsed().as_secs_f64())
-    };
     let choice = DeviceChoice::Cuda(Some(device.ordinal()));
     let (gpu, _) = Predictor::new(&model).on_device(choice, None, threads)?;
-    let first = timed(&gpu, &values).1;
-    let (labels, seconds) = timed(&gpu, &values);
+    let first = labelled(&gpu, &values, dims, threads).1;
+    let (labels, seconds) = labelled(&gpu, &values, dims, threads);
     let part = &values[..(count / 10).max(1) * dims];
-    let (expected, cpu) = timed(&Predictor::new(&model), part);
+    let (expected, cpu) = labelled(&Predictor::new(&model), part, dims, threads);
     let cpu = cpu * values.len() as f64 / part.len() as f64;
     // If the GPU fails, the processors take over, and the time would be theirs.
     let same = labels.starts_with(&expected) && gpu.device_remark().is_none();
@@ -196,7 +221,8 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
     let operations = pairs * (SUBTRACT_AND_MULTIPLY * dims as f64 + NEAREST);
     let floor = operations / device.operations_per_second();
     println!(
-        "| {count} × {dims} | {k} | {seconds:.3} | {floor:.3} | {:.0} % | {first:.1} | {cpu:.1} | {} |",
+        "| {count} × {dims} | {k} | {seconds:.3} | {floor:.3} | {:.0} % | {first:.1} | {cpu:.1} \
+         | {} |",
         100.0 * floor / seconds,
         if same { "yes" } else { "NO" }
     );
@@ -206,32 +232,34 @@ fn assign(device: &Arc<Device>, count: usize, dims: usize, k: usize) -> Result<(
 fn main() -> Result<()> {
     let quick = std::env::args().any(|a| a == "quick");
     let device = Device::open(0)?;
-    let collect = |kernel, cells, moments| Collect { kernel, cells, moments };
     println!(
         "{}, {:.1e} operations per second at most\n",
         device.name(),
         device.operations_per_second()
     );
     println!(
-        "| rows | landmarks | sums | seconds | floor | floor / seconds | reading once | first time | this machine's processors | same integers |"
+        "| rows | landmarks | sums | seconds | floor | floor / seconds | reading once | first time \
+         | this machine's processors | same integers |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let settings = [
-        (1_000_000_000, 20, 100, 1, collect(true, false, false)),
-        (1_000_000_000, 20, 100, 3, collect(true, false, false)),
-        (1_000_000_000, 20, 100, 3, collect(true, true, false)),
-        (1_000_000_000, 20, 100, 3, collect(true, true, true)),
-        (1_000_000_000, 20, 100, 1, collect(false, false, true)),
-        (1_000_000_000, 20, 100, 1, collect(false, true, false)),
-        (100_000_000, 20, 400, 3, collect(true, true, true)),
-        (10_000_000, 768, 1000, 1, collect(false, true, false)),
+        (1_000_000_000, 20, 100, 1, &["kernel"][..]),
+        (1_000_000_000, 20, 100, 3, &["kernel"]),
+        (1_000_000_000, 20, 100, 3, &["kernel", "cells"]),
+        (1_000_000_000, 20, 100, 3, &["kernel", "cells", "moments"]),
+        (1_000_000_000, 20, 100, 1, &["moments"]),
+        (1_000_000_000, 20, 100, 1, &["cells"]),
+        (100_000_000, 20, 400, 3, &["kernel", "cells", "moments"]),
+        (10_000_000, 768, 1000, 1, &["cells"]),
     ];
-    for (rows, dims, landmarks, rungs, collect) in settings {
+    for (rows, dims, landmarks, rungs, sums) in settings {
+        let collect = Collect::from_names(sums.iter().copied())?;
         let rows = if quick { rows / 100 } else { rows };
         measure(&device, &Setting { rows, dims, landmarks, rungs, collect })?;
     }
     println!(
-        "\n| rows of the host | centres | seconds | floor | floor / seconds | first time | this machine's processors | same labels |"
+        "\n| rows of the host | centres | seconds | floor | floor / seconds | first time \
+         | this machine's processors | same labels |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (rows, dims, k) in [(10_000_000, 20, 1000), (500_000, 768, 10_000)] {

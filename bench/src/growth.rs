@@ -3,7 +3,10 @@
 //! so 10⁸ rows fit on any machine. Prints Markdown tables. The slope is that of log time over log
 //! size: 1 if time grows in proportion.
 
-use nysketch::*;
+use nysketch::{
+    Block, Decoder, FitParams, Mixture, Plan, PlanParams, Result, RowPart, RowSet, RowSource,
+    RowStream, Sampling, Sketch, SketchParams, Task, fit, plan_for,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,8 +24,8 @@ const PART: u64 = 1 << 12;
 impl Endless {
     fn new(dims: usize, clusters: usize, rows: u64) -> Self {
         let mixture = Mixture::new(dims, clusters, 2.0, 0).expect("a mixture");
-        let part = |chunk| mixture.rows(chunk, PART as usize).values;
-        let base = (0..BASE / PART).flat_map(part).collect();
+        let base =
+            (0..BASE / PART).flat_map(|chunk| mixture.rows(chunk, PART as usize).values).collect();
         Endless { columns: (0..dims).map(|j| format!("c{j}")).collect(), base, rows }
     }
 }
@@ -86,12 +89,12 @@ fn measure(times: usize, mut work: impl FnMut()) -> (f64, f64) {
     let mut best = (f64::INFINITY, f64::INFINITY);
     for _ in 0..times {
         // Reset the peak, if the operating system allows it.
-        let forgotten = std::fs::write("/proc/self/clear_refs", "5").is_ok();
+        let is_reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
         let start = Instant::now();
         work();
         let seconds = start.elapsed().as_secs_f64();
-        let most = if forgotten { memory("VmHWM:") } else { f64::NAN };
-        best = (best.0.min(seconds), best.1.min(most));
+        let peak = if is_reset { memory("VmHWM:") } else { f64::NAN };
+        best = (best.0.min(seconds), best.1.min(peak));
     }
     best
 }
@@ -127,8 +130,9 @@ fn table(what: &str, title: &str, sizes: &[u64], mut work: impl FnMut(u64) -> (f
 fn main() {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     println!(
-        "Sketches hold kernel sums at three bandwidths, cells and moments. Memory is the peak of the\n\
-         process, including the rows, which are used over and over. {threads} threads unless stated otherwise."
+        "Sketches hold kernel sums at three bandwidths, cells and moments. Memory is the peak of \
+         the\nprocess, including the rows, which are used over and over. {threads} threads unless \
+         stated otherwise."
     );
     let (d, m, n) = (20, 200, 1_000_000);
     let usual = plan(d, 10, m);

@@ -8,7 +8,7 @@
 //! claim, and must exceed it for releases with half the noise. Prints Markdown.
 
 use nysketch::privacy::{Budget, Mechanism, Release};
-use nysketch::*;
+use nysketch::{Mixture, Plan, PlanParams, PrivateParams, Sketch, SketchParams, Table, plan_for};
 use std::sync::Arc;
 
 const EPSILON: f64 = 4.0;
@@ -43,11 +43,13 @@ fn main() {
         .find(|b| b.rho().value() >= 4.0 * budget.rho().value())
         .expect("within 20");
     println!(
-        "Releases at ε = {EPSILON}, δ = {DELTA:e}, {trials} of each table, with and without a canary:\n"
+        "Releases at ε = {EPSILON}, δ = {DELTA:e}, {trials} of each table, with and without a \
+         canary:\n"
     );
     println!(
-        "| noise | canary | sums | μ claimed | μ at least | ε claimed | ε at least | verdict |\n|---|---|---|---|---|---|---|---|"
+        "| noise | canary | sums | μ claimed | μ at least | ε claimed | ε at least | verdict |"
     );
+    println!("|---|---|---|---|---|---|---|---|");
     let mut found = Vec::new();
     for (noise, used) in [("as claimed", budget), ("half of it", careless)] {
         for (name, canary) in &canaries {
@@ -77,11 +79,10 @@ fn audit(
 ) -> Vec<Line> {
     let (claimed, used) = budgets;
     let rows = Mixture::new(2, 3, 1.5, 1).expect("a mixture").rows(0, ROWS).values;
-    let sketch = |values: Vec<f64>| {
+    let [without, with] = [rows.clone(), [&rows[..], canary].concat()].map(|values| {
         let table = Table::new(plan.columns.clone(), values).expect("whole rows");
         Sketch::of(plan, &table, SketchParams::default(), &()).expect("a sketch")
-    };
-    let (without, with) = (sketch(rows.clone()), sketch([&rows[..], canary].concat()));
+    });
     let mechanisms = Mechanism::of_plan(plan);
     let exact: Vec<Vec<i128>> = mechanisms.iter().map(|m| m.exact(&without)).collect();
     let moved: Vec<Vec<f64>> = mechanisms
@@ -91,58 +92,78 @@ fn audit(
         .collect();
     let promise = Release::of(&without, claimed, &[]).expect("a release");
     let deviations: Vec<f64> = promise.spendings().iter().map(|s| s.deviation()).collect();
-    // Scores of each mechanism and, at the end, of all together.
-    let scores = |sketch: &Sketch| -> Vec<Vec<f64>> {
-        let mut all = vec![Vec::with_capacity(trials); mechanisms.len() + 1];
-        for _ in 0..trials {
-            let release = Release::of(sketch, used, &[]).expect("a release");
-            let mut total = 0.0;
-            for (k, noisy) in release.noisy().iter().enumerate() {
-                let along = noisy.iter().zip(&exact[k]).zip(&moved[k]);
-                let score: f64 = along.map(|((x, e), m)| (x - e) as f64 * m).sum();
-                all[k].push(score);
-                total += score / deviations[k].powi(2);
-            }
-            all[mechanisms.len()].push(total);
-        }
-        all
-    };
+    let projection = Projection { budget: used, trials, exact, moved, deviations };
     let (before, after) = std::thread::scope(|scope| {
-        let before = scope.spawn(|| scores(&without));
-        (before.join().expect("no panic"), scores(&with))
+        let before = scope.spawn(|| projection.scores(&without));
+        (before.join().expect("no panic"), projection.scores(&with))
     });
     // Upper bound on the information that the canary reveals according to the claim: half of the
     // claim if it moves the sums by half of the bound.
-    let mu: Vec<f64> = moved
-        .iter()
-        .zip(&deviations)
-        .map(|(moved, deviation)| moved.iter().map(|m| m * m).sum::<f64>().sqrt() / deviation)
-        .collect();
+    let moved = projection.moved.iter().zip(&projection.deviations);
+    let mu: Vec<f64> = moved.map(|(moved, deviation)| norm(moved) / deviation).collect();
     let bound: Vec<f64> =
         promise.spendings().iter().map(|s| (2.0 * s.rho.value()).sqrt()).collect();
     let lines = 2 * 3 * (mechanisms.len() + 1);
     let mut found_all = Vec::new();
     for k in 0..=mechanisms.len() {
         let together = k == mechanisms.len();
-        let norm = |all: &[f64]| all.iter().map(|m| m * m).sum::<f64>().sqrt();
-        let (name, claim, possible) = match together {
-            true => ("all together".to_string(), norm(&bound), norm(&mu)),
-            false => (mechanisms[k].name().to_string(), bound[k], mu[k]),
+        let (name, claim, possible) = if together {
+            ("all together".to_string(), norm(&bound), norm(&mu))
+        } else {
+            (mechanisms[k].name().to_string(), bound[k], mu[k])
         };
         let least = lower_bound(&before[k], &after[k], 0.05 / lines as f64);
-        let (told, found) = (claimed.epsilon, epsilon(least, DELTA));
         let verdict = if least > claim { "**reveals more than claimed**" } else { "holds" };
-        let (of, at) = match together {
-            true => (format!("{told:.2}"), format!("{found:.2}")),
-            false => ("".into(), "".into()),
+        let (of, at) = if together {
+            (format!("{:.2}", claimed.epsilon), format!("{:.2}", epsilon(least, DELTA)))
+        } else {
+            ("".into(), "".into())
         };
         println!(
-            "| {} | {} | {name} | {claim:.3} (this row: {possible:.3}) | {least:.3} | {of} | {at} | {verdict} |",
+            "| {} | {} | {name} | {claim:.3} (this row: {possible:.3}) | {least:.3} | {of} | {at} \
+             | {verdict} |",
             names.0, names.1
         );
         found_all.push(Line { claim, least });
     }
     found_all
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The projection of releases onto the direction in which the canary moves the sums, for each
+/// mechanism.
+struct Projection {
+    budget: Budget,
+    trials: usize,
+    /// The sums without the canary.
+    exact: Vec<Vec<i128>>,
+    /// The change of the sums by the canary.
+    moved: Vec<Vec<f64>>,
+    /// The standard deviations of the noise.
+    deviations: Vec<f64>,
+}
+
+impl Projection {
+    /// Returns the scores of each mechanism and, at the end, of all together.
+    fn scores(&self, sketch: &Sketch) -> Vec<Vec<f64>> {
+        let count = self.exact.len();
+        let mut all = vec![Vec::with_capacity(self.trials); count + 1];
+        for _ in 0..self.trials {
+            let release = Release::of(sketch, self.budget, &[]).expect("a release");
+            let mut total = 0.0;
+            for (k, noisy) in release.noisy().iter().enumerate() {
+                let along = noisy.iter().zip(&self.exact[k]).zip(&self.moved[k]);
+                let score: f64 = along.map(|((x, e), m)| (x - e) as f64 * m).sum();
+                all[k].push(score);
+                total += score / self.deviations[k].powi(2);
+            }
+            all[count].push(total);
+        }
+        all
+    }
 }
 
 /// Returns a lower bound on μ from scores without and with the canary: the largest Φ⁻¹(true
@@ -152,18 +173,22 @@ fn lower_bound(before: &[f64], after: &[f64], level: f64) -> f64 {
     let (mut before, mut after) = (before.to_vec(), after.to_vec());
     before.sort_by(f64::total_cmp);
     after.sort_by(f64::total_cmp);
-    let margin = |n: usize| ((4.0 / level).ln() / (2.0 * n as f64)).sqrt();
-    let above =
-        |all: &[f64], t: f64| 1.0 - all.partition_point(|x| *x <= t) as f64 / all.len() as f64;
-    let mut most = 0.0f64;
+    let [margin, margin_after] =
+        [&before, &after].map(|all| ((4.0 / level).ln() / (2.0 * all.len() as f64)).sqrt());
+    let mut bound = 0.0f64;
     for t in after.iter().step_by(10) {
-        let hits = above(&after, *t) - margin(after.len());
-        let false_alarms = above(&before, *t) + margin(before.len());
+        let hits = share_above(&after, *t) - margin_after;
+        let false_alarms = share_above(&before, *t) + margin;
         if hits > 0.0 && false_alarms < 1.0 {
-            most = most.max(quantile(hits) - quantile(false_alarms));
+            bound = bound.max(quantile(hits) - quantile(false_alarms));
         }
     }
-    most
+    bound
+}
+
+/// Returns the share of sorted values above a threshold.
+fn share_above(sorted: &[f64], threshold: f64) -> f64 {
+    1.0 - sorted.partition_point(|x| *x <= threshold) as f64 / sorted.len() as f64
 }
 
 /// Returns P(X > x) of a standard Gaussian, by Lentz's continued fraction for x ≥ 3 and by the
@@ -198,11 +223,11 @@ fn quantile(p: f64) -> f64 {
 
 /// Returns ε of μ-Gaussian differential privacy at δ.
 fn epsilon(mu: f64, delta: f64) -> f64 {
-    let at = |e: f64| tail(e / mu - 0.5 * mu) - e.exp() * tail(e / mu + 0.5 * mu);
     let (mut low, mut high) = (0.0, 60.0);
     for _ in 0..80 {
         let middle = 0.5 * (low + high);
-        if at(middle) > delta { low = middle } else { high = middle }
+        let at = tail(middle / mu - 0.5 * mu) - middle.exp() * tail(middle / mu + 0.5 * mu);
+        if at > delta { low = middle } else { high = middle }
     }
     high
 }

@@ -136,6 +136,13 @@ const SETTINGS: [Setting; 5] = [
     },
 ];
 
+/// The result of a pursuit.
+struct Found {
+    objective: f64,
+    risk: f64,
+    seconds: f64,
+}
+
 /// Runs one pursuit. Bounds and starts are in the plan's coordinates, which are the table's minus a
 /// centre.
 fn pursue(
@@ -145,16 +152,15 @@ fn pursue(
     sketch: &Sketch,
     embedding: &Embedding,
     seed: u64,
-) -> Vec<(f64, f64, f64)> {
+) -> Vec<Found> {
     let (d, frame) = (rows.dims, &sketch.plan().frame);
     let space = Space::new(sketch, None);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let n = rows.values.len() / d;
-    let place = |i: usize| frame.coordinates(&rows.values[i * d..(i + 1) * d]);
     let (mut mean, mut square) = (vec![0.0; d], vec![0.0; d]);
     let (mut low, mut high) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
-    for i in 0..n {
-        for (k, x) in place(i).into_iter().enumerate() {
+    for row in rows.values.chunks_exact(d) {
+        for (k, x) in frame.coordinates(row).into_iter().enumerate() {
             mean[k] += x / n as f64;
             square[k] += x * x / n as f64;
             low[k] = low[k].min(x);
@@ -176,7 +182,7 @@ fn pursue(
                     (mean[k] + deviation[k] * normal(&mut rng)).max(bounds[k].0).min(bounds[k].1)
                 })
                 .collect(),
-            From::Rows => place(below(n, &mut rng)),
+            From::Rows => frame.coordinates(&rows.values[below(n, &mut rng) * d..][..d]),
         })
         .collect();
     let (family, variance) = match setting.task {
@@ -196,17 +202,19 @@ fn pursue(
         constraints: Constraints::default(),
         rows: n as f64,
     };
-    let each = |i: usize| {
+    let mut all = Vec::new();
+    for i in 0..REPLICATES {
         let start = Instant::now();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(1 + i as u64);
         let pursued = clompr.pursue(&mut rng);
-        let value = pursued.value();
+        let objective = pursued.value();
         let found = clompr.polish(pursued);
         let seconds = start.elapsed().as_secs_f64();
-        (value, risk(setting.task, rows, &widened(sketch, &found.atoms)), seconds)
-    };
-    (0..REPLICATES).map(each).collect()
+        let risk = risk(setting.task, rows, &widened(sketch, &found.atoms));
+        all.push(Found { objective, risk, seconds });
+    }
+    all
 }
 
 fn main() {
@@ -225,18 +233,16 @@ fn main() {
             let mut line = format!("| {} |", variant.name);
             for map in 0..2 {
                 let (mut one, mut best, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
-                for (trial, (rows, base, sketches)) in prepared.iter().enumerate() {
-                    let sketch = &sketches[map];
+                for (trial, prepared) in prepared.iter().enumerate() {
+                    let (rows, sketch) = (&prepared.rows, &prepared.sketches[map]);
                     let context = Context::new(sketch);
                     let Ok(embedding) = context.embedding(0) else { continue };
                     let found = pursue(&variant, setting, rows, sketch, embedding, trial as u64);
-                    let over = |risk: f64| {
-                        if setting.task == Task::Gmm { risk - base } else { risk / base }
-                    };
-                    one.push(over(found[0].1));
-                    let chosen = found.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-                    best.push(over(chosen.map_or(f64::NAN, |c| c.1)));
-                    seconds.push(median(&found.iter().map(|f| f.2).collect::<Vec<_>>()));
+                    one.push(setting.relative(found[0].risk, prepared.base));
+                    let chosen = found.iter().min_by(|a, b| a.objective.total_cmp(&b.objective));
+                    let risk = chosen.map_or(f64::NAN, |c| c.risk);
+                    best.push(setting.relative(risk, prepared.base));
+                    seconds.push(median(&found.iter().map(|f| f.seconds).collect::<Vec<_>>()));
                 }
                 line += &format!(
                     " {:.4} | {:.4} | {:.3} |",

@@ -29,6 +29,14 @@ pub struct Setting {
     pub sigma2: f64,
 }
 
+impl Setting {
+    /// Returns the ratio of a risk to that of the reference, or the difference in nats for
+    /// mixtures.
+    pub fn relative(&self, risk: f64, base: f64) -> f64 {
+        if self.task == Task::Gmm { risk - base } else { risk / base }
+    }
+}
+
 /// The arguments of the command line.
 pub struct Arguments {
     /// The folder of the real data sets.
@@ -41,15 +49,17 @@ pub struct Arguments {
 impl Arguments {
     /// Reads `--real DATA`, `--trials N` and `--only WORDS`.
     pub fn read() -> Self {
-        let args: Vec<String> = std::env::args().collect();
-        let after =
-            |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
         Arguments {
             real: after("--real").map(PathBuf::from),
             trials: after("--trials").and_then(|t| t.parse().ok()).unwrap_or(5),
             only: after("--only").unwrap_or_default(),
         }
     }
+}
+
+/// Returns the argument after a name.
+fn after(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
 }
 
 /// Rows of a data set.
@@ -104,9 +114,10 @@ pub fn reference(task: Task, rows: &Rows, rng: &mut ChaCha8Rng) -> f64 {
 /// Returns the sketch of a trial.
 pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Option<Sketch> {
     let table = Table::unnamed(rows.dims, rows.values.clone()).ok()?;
-    let params = match fourier {
-        true => PlanParams::default().fourier(setting.m / 2),
-        false => PlanParams::default().landmarks(setting.m).sampling(Sampling::Uniform),
+    let params = if fourier {
+        PlanParams::default().fourier(setting.m / 2)
+    } else {
+        PlanParams::default().landmarks(setting.m).sampling(Sampling::Uniform)
     };
     let collect = Collect { kernel: true, cells: false, moments: true };
     let params = params.bandwidths([setting.sigma2]).collect(collect).seed(seed);
@@ -115,26 +126,38 @@ pub fn sketch(setting: &Setting, rows: &Rows, fourier: bool, seed: u64) -> Optio
     Sketch::of(&plan, &table, SketchParams::default(), &()).ok()
 }
 
-/// Returns the trials of a setting whose rows are available: rows, the risk on all rows, and the
-/// sketches with Fourier features and at landmarks.
-pub fn prepared(setting: &Setting, arguments: &Arguments) -> Vec<(Rows, f64, [Sketch; 2])> {
-    let prepare = |trial: u64| {
+/// A trial of a setting.
+pub struct Prepared {
+    pub rows: Rows,
+    /// The risk of the reference on all rows.
+    pub base: f64,
+    /// The sketches with Fourier features and at landmarks.
+    pub sketches: [Sketch; 2],
+}
+
+impl Prepared {
+    fn new(setting: &Setting, arguments: &Arguments, trial: u64) -> Option<Self> {
         let rows = rows_of(setting, arguments.real.as_deref(), trial)?;
         let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
-        let both = [sketch(setting, &rows, true, trial)?, sketch(setting, &rows, false, trial)?];
-        Some((rows, base, both))
-    };
-    (0..arguments.trials).map_while(prepare).collect()
+        let sketches =
+            [sketch(setting, &rows, true, trial)?, sketch(setting, &rows, false, trial)?];
+        Some(Prepared { rows, base, sketches })
+    }
+}
+
+/// Returns the trials of a setting whose rows are available.
+pub fn prepared(setting: &Setting, arguments: &Arguments) -> Vec<Prepared> {
+    (0..arguments.trials).map_while(|trial| Prepared::new(setting, arguments, trial)).collect()
 }
 
 /// Converts atoms to the coordinates of the rows.
 pub fn widened(sketch: &Sketch, atoms: &[Atom]) -> Vec<Atom> {
     let frame = &sketch.plan().frame;
-    let each = |a: &Atom| {
+    let widened = atoms.iter().map(|a| {
         let variance = a.variance().iter().zip(&frame.scale).map(|(v, s)| v * s * s).collect();
         Atom::diagonal(a.weight, frame.widen_coordinates(&a.mean), variance)
-    };
-    atoms.iter().map(each).collect()
+    });
+    widened.collect()
 }
 
 /// Returns the median.

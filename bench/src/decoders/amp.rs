@@ -30,7 +30,6 @@ pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     let frequencies = problem.embedding.frequencies().expect("a Fourier sketch");
     let sizes: Vec<f64> = frequencies.chunks_exact(d).map(norm).collect();
     let count = sizes.len();
-    let towards = |m: usize, x: &[f64]| dot(&frequencies[m * d..(m + 1) * d], x) / sizes[m];
     let (real, imaginary) = problem.embedding.target.split_at(count);
     let scale = (count as f64).sqrt();
     let tenth = problem.space.first_variance();
@@ -47,17 +46,18 @@ pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
         let mut precision = vec![0.0; problem.k];
         let mut moves = vec![vec![0.0; d]; problem.k];
         for m in 0..count {
-            let g = sizes[m];
+            let (g, frequency) = (sizes[m], &frequencies[m * d..(m + 1) * d]);
             let y = [scale * real[m], scale * imaginary[m]];
-            let own: Vec<Belief> = (0..problem.k)
+            let beliefs: Vec<Belief> = (0..problem.k)
                 .map(|k| {
                     let size = atoms[k].weight * (-0.5 * g * g * atoms[k].variance()[0]).exp();
-                    let at = towards(m, &atoms[k].mean) - width[k] * messages[m * problem.k + k];
+                    let place = dot(frequency, &atoms[k].mean) / g;
+                    let at = place - width[k] * messages[m * problem.k + k];
                     Belief { size, angle: g * at, variance: g * g * width[k] }
                 })
                 .collect();
-            let total = own.iter().fold(Moments::default(), |sum, b| sum.and(b.moments(), 1.0));
-            for (k, belief) in own.iter().enumerate() {
+            let total = beliefs.iter().fold(Moments::default(), |sum, b| sum.and(b.moments(), 1.0));
+            for (k, belief) in beliefs.iter().enumerate() {
                 let others = total.and(belief.moments(), -1.0);
                 let (mean, variance) = belief.posterior(y, others);
                 let share = (variance / belief.variance).clamp(0.0, 0.999);
@@ -66,7 +66,6 @@ pub fn decode(problem: &Problem<'_>, rng: &mut ChaCha8Rng) -> Vec<Atom> {
                 *kept += DAMPING * (message - *kept);
                 precision[k] += (1.0 - share) / width[k];
                 let by = *kept / g;
-                let frequency = &frequencies[m * d..(m + 1) * d];
                 moves[k].iter_mut().zip(frequency).for_each(|(s, w)| *s += by * w);
             }
         }
@@ -124,21 +123,21 @@ impl Belief {
         let det = (a * b - c * c).max(NOISE * NOISE);
         let left = [y[0] - others.mean[0], y[1] - others.mean[1]];
         let deviation = self.variance.sqrt();
-        let at =
-            |i: usize| self.angle + deviation * REACH * (2.0 * i as f64 / (GRID - 1) as f64 - 1.0);
-        let log = |angle: f64| {
+        let shares = (0..GRID).map(|i| 2.0 * i as f64 / (GRID - 1) as f64 - 1.0);
+        let angles: Vec<f64> = shares.map(|share| self.angle + deviation * REACH * share).collect();
+        let logs = angles.iter().map(|angle| {
             let (sin, cos) = angle.sin_cos();
             let (u, v) = (left[0] - self.size * cos, left[1] - self.size * sin);
             let off = (angle - self.angle) / deviation;
             -0.5 * ((b * u * u - 2.0 * c * u * v + a * v * v) / det + off * off)
-        };
-        let logs: Vec<f64> = (0..GRID).map(|i| log(at(i))).collect();
-        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let weights: Vec<f64> = logs.iter().map(|l| (l - most).exp()).collect();
+        });
+        let logs: Vec<f64> = logs.collect();
+        let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logs.iter().map(|l| (l - max).exp()).collect();
         let total: f64 = weights.iter().sum();
-        let mean = weights.iter().enumerate().map(|(i, w)| w * at(i)).sum::<f64>() / total;
-        let square = |(i, w): (usize, &f64)| w * (at(i) - mean).powi(2);
-        (mean, weights.iter().enumerate().map(square).sum::<f64>() / total)
+        let weighted = weights.iter().zip(&angles);
+        let mean = weighted.clone().map(|(w, angle)| w * angle).sum::<f64>() / total;
+        (mean, weighted.map(|(w, angle)| w * (angle - mean).powi(2)).sum::<f64>() / total)
     }
 }
 

@@ -71,7 +71,8 @@ fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
     let signs: Vec<Vec<f64>> = (0..3)
         .map(|_| (0..n).map(|_| if unit(rng) < 0.5 { -1.0 } else { 1.0 }).collect())
         .collect();
-    let row = |i: usize| {
+    let mut rows = Vec::new();
+    for i in 0..n {
         // Row i of the product is its transpose applied to a unit vector; H is symmetric.
         let mut x: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
         for signs in &signs {
@@ -86,9 +87,9 @@ fn hadamard_rows(n: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
             }
             x.iter_mut().zip(signs).for_each(|(x, s)| *x *= s / (n as f64).sqrt());
         }
-        x
-    };
-    (0..n).map(row).collect()
+        rows.push(x);
+    }
+    rows
 }
 
 /// Returns the means of `sign cos` and `sign sin` of dithered phases, converted to those of cosines
@@ -110,11 +111,13 @@ fn one_bit(frequencies: &[f64], rows: &Rows, sketch: &Sketch, rng: &mut ChaCha8R
         }
     }
     let scale = std::f64::consts::FRAC_PI_4 / (count as f64).sqrt();
-    let back = |m: usize| {
-        let ((sin, cos), [c, s]) = (dither[m].sin_cos(), sums[m]);
-        [scale * (c * cos + s * sin), scale * (s * cos - c * sin)]
-    };
-    (0..2 * count).map(|i| back(i % count)[i / count]).collect()
+    let mut target = vec![0.0; 2 * count];
+    for (m, [c, s]) in sums.into_iter().enumerate() {
+        let (sin, cos) = dither[m].sin_cos();
+        target[m] = scale * (c * cos + s * sin);
+        target[count + m] = scale * (s * cos - c * sin);
+    }
+    target
 }
 
 /// Returns the risk of the best of five pursuits.
@@ -166,21 +169,20 @@ pub fn tables(settings: &[Setting], arguments: &Arguments) {
         let heads: Vec<String> =
             factors.iter().map(|f| format!(" {} |", f * setting.sigma2)).collect();
         println!("| σ² |{}\n|---|{}", heads.concat(), "---|".repeat(factors.len()));
-        let prepare = |trial: u64| -> Option<(Rows, f64)> {
-            let rows = rows_of(setting, arguments.real.as_deref(), trial)?;
+        let mut prepared: Vec<(Rows, f64)> = Vec::new();
+        for trial in 0..arguments.trials {
+            let Some(rows) = rows_of(setting, arguments.real.as_deref(), trial) else { break };
             let base = reference(setting.task, &rows, &mut ChaCha8Rng::seed_from_u64(trial));
-            Some((rows, base))
-        };
-        let prepared: Vec<_> = (0..arguments.trials).map_while(prepare).collect();
+            prepared.push((rows, base));
+        }
         for law in Law::ALL.into_iter().filter(|_| !prepared.is_empty()) {
             let mut line = format!("| {} |", law.name());
             for factor in factors {
-                let of = |(trial, (rows, base)): (usize, &(Rows, f64))| {
+                let mut over = Vec::new();
+                for (trial, (rows, base)) in prepared.iter().enumerate() {
                     let found = decoded(law, setting, rows, factor * setting.sigma2, trial as u64);
-                    let found = found.unwrap_or(f64::NAN);
-                    if setting.task == Task::Gmm { found - base } else { found / base }
-                };
-                let over: Vec<f64> = prepared.iter().enumerate().map(of).collect();
+                    over.push(setting.relative(found.unwrap_or(f64::NAN), *base));
+                }
                 line += &format!(" {:.4} |", median(&over));
             }
             println!("{line}");

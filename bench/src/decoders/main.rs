@@ -7,7 +7,8 @@
 //!
 //! ```console
 //! $ cargo run --release -p nysketch-bench --bin decoders -- --real DATA --trials 5
-//! $ cargo run --release -p nysketch-bench --bin decoders -- --real DATA --trials 5 --laws     # of frequencies
+//! # Laws of frequencies.
+//! $ cargo run --release -p nysketch-bench --bin decoders -- --real DATA --trials 5 --laws
 //! ```
 
 mod amp;
@@ -116,8 +117,8 @@ fn of_library(sketch: &Sketch, context: &Context<'_>, task: Task, decoder: Decod
     let dims = sketch.plan().dims();
     match model.shape {
         Shape::Centres { weights, centres } => {
-            let atom = |(w, c): (f64, Vec<f64>)| Atom::diagonal(w, c, vec![0.0; dims]);
-            weights.into_iter().zip(centres).map(atom).collect()
+            let each = weights.into_iter().zip(centres);
+            each.map(|(w, c)| Atom::diagonal(w, c, vec![0.0; dims])).collect()
         }
         Shape::Mixture { weights, means, covariances, .. } => {
             let each = weights.into_iter().zip(means.into_iter().zip(covariances));
@@ -142,7 +143,9 @@ fn decoded(method: Method, task: Task, sketch: &Sketch, context: &Context<'_>) -
     let problem =
         Problem { embedding, space: &space, bounds: &bounds, starts: &starts, k: K, rows };
     let mixture = task == Task::Gmm;
-    let run = |run: u64| {
+    // Splitting is deterministic.
+    let runs = if method == Method::Splitting { 1 } else { RUNS };
+    let results = (0..runs).map(|run| {
         let rng = &mut ChaCha8Rng::seed_from_u64(10 + run);
         let atoms = match method {
             Method::Shift => shift::decode(&problem, rng),
@@ -152,10 +155,8 @@ fn decoded(method: Method, task: Task, sketch: &Sketch, context: &Context<'_>) -
         };
         let polished = problem.polish(atoms, mixture);
         (problem.residual(&polished).1, polished)
-    };
-    // Splitting is deterministic.
-    let runs = if method == Method::Splitting { 1 } else { RUNS };
-    let best = (0..runs).map(run).min_by(|a, b| a.0.total_cmp(&b.0));
+    });
+    let best = results.min_by(|a, b| a.0.total_cmp(&b.0));
     best.map_or(Vec::new(), |b| widened(sketch, &b.1))
 }
 
@@ -176,13 +177,14 @@ fn main() {
                     continue;
                 }
                 let (mut over, mut seconds) = (Vec::new(), Vec::new());
-                for (rows, base, sketches) in &prepared {
-                    let context = Context::new(&sketches[map]);
+                for trial in &prepared {
+                    let sketch = &trial.sketches[map];
+                    let context = Context::new(sketch);
                     let start = Instant::now();
-                    let atoms = decoded(method, setting.task, &sketches[map], &context);
+                    let atoms = decoded(method, setting.task, sketch, &context);
                     seconds.push(start.elapsed().as_secs_f64());
-                    let found = risk(setting.task, rows, &atoms);
-                    over.push(if setting.task == Task::Gmm { found - base } else { found / base });
+                    let found = risk(setting.task, &trial.rows, &atoms);
+                    over.push(setting.relative(found, trial.base));
                 }
                 line += &format!(" {:.4} | {:.2} |", median(&over), median(&seconds));
             }

@@ -128,11 +128,7 @@ impl Problem<'_> {
         ends.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut different: Vec<Vec<f64>> = Vec::new();
         for (_, x) in ends {
-            let near = |y: &Vec<f64>| {
-                let d2: f64 = x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum();
-                d2 < 0.01 * self.embedding.sigma2
-            };
-            if !different.iter().any(near) {
+            if different.iter().all(|y| squared_distance(&x, y) >= 0.01 * self.embedding.sigma2) {
                 different.push(x);
             }
         }
@@ -150,20 +146,19 @@ impl Problem<'_> {
         let long = Stop { evaluations: 2000, relative: 1e-8 };
         let medium = Stop { evaluations: 300, relative: 1e-7 };
         let wide = atoms.iter().any(|a| a.variance().iter().any(|v| *v > 0.0));
-        match (mixture, wide) {
-            (false, false) => {
-                self.matching(Family::Dirac).refine(&mut atoms, long);
-            }
-            (false, true) => {
-                self.matching(Family::Scaled).refine(&mut atoms, long);
-            }
-            (true, _) => {
-                let shared = self.matching(Family::Scaled).free(Family::Shared, self.rows);
-                shared.refine(&mut atoms, medium);
-                shared.free(Family::Diagonal, self.rows).refine(&mut atoms, long);
-            }
+        if mixture {
+            let shared = self.matching(Family::Scaled).free(Family::Shared, self.rows);
+            shared.refine(&mut atoms, medium);
+            shared.free(Family::Diagonal, self.rows).refine(&mut atoms, long);
+        } else {
+            let family = if wide { Family::Scaled } else { Family::Dirac };
+            self.matching(family).refine(&mut atoms, long);
         }
         nysketch::decoder::clompr::to_simplex(&mut atoms);
         atoms
     }
+}
+
+fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum()
 }

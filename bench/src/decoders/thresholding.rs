@@ -14,12 +14,10 @@ const GAIN: f64 = 1e-3;
 /// Returns Diracs, or Gaussians of one common width.
 pub fn decode(problem: &Problem<'_>, mixture: bool, rng: &mut ChaCha8Rng) -> Vec<Atom> {
     let family = if mixture { Family::Scaled } else { Family::Dirac };
-    let mut variance = match mixture {
-        true => problem.space.first_variance(),
-        false => vec![0.0; problem.embedding.dims()],
-    };
+    let mut variance =
+        if mixture { problem.space.first_variance() } else { vec![0.0; problem.embedding.dims()] };
     let matching = problem.matching(family);
-    let (mut atoms, mut least): (Vec<Atom>, f64) = (Vec::new(), f64::INFINITY);
+    let (mut atoms, mut min_value): (Vec<Atom>, f64) = (Vec::new(), f64::INFINITY);
     for round in 0..ROUNDS {
         let (dual, _) = problem.residual(&atoms);
         let found = problem.maxima(&dual, &variance, (500, 3 * problem.k), rng);
@@ -33,14 +31,14 @@ pub fn decode(problem: &Problem<'_>, mixture: bool, rng: &mut ChaCha8Rng) -> Vec
         tried = problem.largest(tried, problem.k);
         matching.fit_weights(&mut tried);
         let value = matching.refine(&mut tried, Stop { evaluations: 100, relative: 1e-4 }).value;
-        if value < least {
+        if value < min_value {
             atoms = tried;
             variance = atoms.first().map_or(variance, |a| a.variance().to_vec());
         }
-        if round > 2 && value > (1.0 - GAIN) * least {
+        if round > 2 && value > (1.0 - GAIN) * min_value {
             break;
         }
-        least = least.min(value);
+        min_value = min_value.min(value);
     }
     atoms
 }

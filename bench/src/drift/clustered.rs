@@ -27,8 +27,8 @@ struct Setting {
 fn sample(s: &Setting, first_user: usize, shift: f64, seed: u64, rng: &mut Rng) -> (Table, Table) {
     let (mut values, mut keys, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for user in first_user..first_user + USERS {
-        let mut own = Rng::seed_from_u64(seed.wrapping_mul(1_000_003) + user as u64);
-        let place: Vec<f64> = (0..COLUMNS).map(|_| 2.0 * normal(&mut own)).collect();
+        let mut of_user = Rng::seed_from_u64(seed.wrapping_mul(1_000_003) + user as u64);
+        let place: Vec<f64> = (0..COLUMNS).map(|_| 2.0 * normal(&mut of_user)).collect();
         for _ in 0..(s.rows)(rng) {
             values.extend(place.iter().map(|p| p + normal(rng) + shift));
             keys.push(Some(format!("user {user}")));
@@ -37,9 +37,10 @@ fn sample(s: &Setting, first_user: usize, shift: f64, seed: u64, rng: &mut Rng) 
     }
     let table = Table::unnamed(COLUMNS, values).expect("whole rows");
     let plain = table.clone();
-    match s.weighted {
-        true => (plain, table.with_weights(weights).expect("weights")),
-        false => (plain, table.with_keys(keys).expect("keys")),
+    if s.weighted {
+        (plain, table.with_weights(weights).expect("weights"))
+    } else {
+        (plain, table.with_keys(keys).expect("keys"))
     }
 }
 
@@ -72,7 +73,8 @@ pub fn tests(trials: u64) {
         },
     ];
     println!(
-        "\nAlarms at {LEVEL}, {USERS} users in A and in B, 50 landmarks, {FOLDS} folds, {trials} trials:\n"
+        "\nAlarms at {LEVEL}, {USERS} users in A and in B, 50 landmarks, {FOLDS} folds, {trials} \
+         trials:\n"
     );
     println!("| rows | change | by rows | by folds |\n|---|---|---|---|");
     for s in &settings {
@@ -81,10 +83,7 @@ pub fn tests(trials: u64) {
                 share(trials, |seed| trial(s, shift, seed, false).is_some_and(|p| p <= LEVEL));
             let by_folds =
                 share(trials, |seed| trial(s, shift, seed, true).is_some_and(|p| p <= LEVEL));
-            let rows = match s.weighted {
-                true => "none".into(),
-                false => format!("{:.1} %", 100.0 * by_rows),
-            };
+            let rows = if s.weighted { "none".into() } else { format!("{:.1} %", 100.0 * by_rows) };
             println!("| {} | {what} | {rows} | {:.1} % |", s.name, 100.0 * by_folds);
         }
     }
@@ -95,21 +94,15 @@ fn trial(s: &Setting, shift: f64, seed: u64, by_folds: bool) -> Option<f64> {
     let (plain, a) = sample(s, 0, 0.0, seed, rng);
     let (_, b) = sample(s, if s.same_users { 0 } else { USERS }, shift, seed, rng);
     let params = PlanParams::default().landmarks(50).seed(seed);
-    let plan = match s.weighted {
-        true => plan_for(&a, params.weights("w", None)),
-        false => plan_for(&plain, params),
+    let (plan, rule) = if s.weighted {
+        (plan_for(&a, params.weights("w", None)), FoldRule::by_content(FOLDS))
+    } else {
+        (plan_for(&plain, params), FoldRule::by_key(FOLDS, "user"))
     };
-    let plan = Arc::new(plan.expect("a plan").0);
-    let rule = match s.weighted {
-        true => FoldRule::by_content(FOLDS),
-        false => FoldRule::by_key(FOLDS, "user"),
-    };
-    let rule = rule.expect("a rule");
-    let of = |table: &Table| match by_folds {
-        true => folded(&plan, &rule, table),
-        false => sketch(&plan, table),
-    };
+    let (plan, rule) = (Arc::new(plan.expect("a plan").0), rule.expect("a rule"));
+    let [a, b] = [a, b]
+        .map(|table| if by_folds { folded(&plan, &rule, &table) } else { sketch(&plan, &table) });
     let comparison = Comparison::new(&plan).expect("a comparison");
     let params = DriftParams::default().draws(DRAWS).seed(seed);
-    comparison.of(&of(&a), &of(&b), &params).expect("a drift").p_value
+    comparison.of(&a, &b, &params).expect("a drift").p_value
 }

@@ -13,15 +13,16 @@ const ROWS: usize = 200;
 const STREAM: usize = 100;
 const CHANGE: usize = 60;
 
-/// Returns the rows of a day, shifted by its own effect in the first two columns.
+/// Returns the rows of a day, shifted by the effect of the day in the first two columns.
 fn day(effect: [f64; 2], rng: &mut Rng) -> Table {
-    let row = |rng: &mut Rng| {
+    let mut values = Vec::new();
+    for _ in 0..ROWS {
         let mut x = clusters(rng);
         x[0] += effect[0];
         x[1] += effect[1];
-        x
-    };
-    Table::unnamed(5, (0..ROWS).flat_map(|_| row(rng)).collect()).expect("whole rows")
+        values.extend(x);
+    }
+    Table::unnamed(5, values).expect("whole rows")
 }
 
 fn plan(seed: u64, rng: &mut Rng) -> Arc<Plan> {
@@ -46,9 +47,10 @@ fn effects(count: usize, rho: f64, rng: &mut Rng) -> Vec<[f64; 2]> {
 /// Prints the rates at which a day is called unusual among 30 others.
 pub fn baselines(count: u64) {
     println!(
-        "\nDays called unusual at {LEVEL} among 30 others that differ by 0.3 in two columns, {ROWS} rows each, {count} trials,"
+        "\nDays called unusual at {LEVEL} among 30 others that differ by 0.3 in two columns, \
+         {ROWS} rows each, {count} trials,"
     );
-    println!("beside the test of equality with all of them:\n");
+    println!("next to the test of equality with all of them:\n");
     println!("| today | unusual | not equal |\n|---|---|---|");
     for (name, shift) in [
         ("a day like the others", 0.0),
@@ -77,12 +79,9 @@ pub fn baselines(count: u64) {
             let equal = comparison.of(&all, &today, &params).expect("a drift").drift;
             (unusual, equal == Some(true))
         });
-        let rate = |hits: usize| 100.0 * hits as f64 / count as f64;
-        println!(
-            "| {name} | {:.1} % | {:.1} % |",
-            rate(found.iter().filter(|f| f.0).count()),
-            rate(found.iter().filter(|f| f.1).count())
-        );
+        let unusual = found.iter().filter(|f| f.0).count() as f64 / count as f64;
+        let different = found.iter().filter(|f| f.1).count() as f64 / count as f64;
+        println!("| {name} | {:.1} % | {:.1} % |", 100.0 * unusual, 100.0 * different);
     }
 }
 
@@ -92,9 +91,10 @@ pub fn streams(count: u64) {
         "\nStreams of {STREAM} days, {ROWS} rows each, watched at {LEVEL}, {count} streams:\n"
     );
     println!(
-        "| days | change on day {} | ever an alarm | days until it | error of its start |\n|---|---|---|---|---|",
+        "| days | change on day {} | ever an alarm | days until it | error of its start |",
         CHANGE + 1
     );
+    println!("|---|---|---|---|---|");
     for (name, rho, shift) in [
         ("exchangeable", 0.0, 0.0),
         ("exchangeable", 0.0, 1.0),
@@ -105,25 +105,26 @@ pub fn streams(count: u64) {
         let count = if shift == 0.0 && rho == 0.0 { count } else { count / 5 };
         let found = trials(count, |seed| stream(rho, shift, seed));
         let alarms = found.iter().filter(|w| w.alarm.is_some()).count();
-        let index = |name: &Option<String>| name.as_ref().and_then(|n| n.parse::<f64>().ok());
-        let late = median(found.iter().filter_map(|w| Some(index(&w.alarm)? - CHANGE as f64)));
-        let off =
-            median(found.iter().filter_map(|w| Some((index(&w.began)? - CHANGE as f64).abs())));
-        let some = |x: f64| if shift > 0.0 { format!("{x:.0}") } else { "-".into() };
-        let shift = if shift > 0.0 { format!("{shift} in one column") } else { "none".into() };
-        println!(
-            "| {name} | {shift} | {:.1} % | {} | {} |",
-            100.0 * alarms as f64 / count as f64,
-            some(late),
-            some(off)
-        );
+        let late = median(found.iter().filter_map(|w| after_change(&w.alarm)));
+        let off = median(found.iter().filter_map(|w| Some(after_change(&w.began)?.abs())));
+        let alarms = 100.0 * alarms as f64 / count as f64;
+        if shift > 0.0 {
+            println!("| {name} | {shift} in one column | {alarms:.1} % | {late:.0} | {off:.0} |");
+        } else {
+            println!("| {name} | none | {alarms:.1} % | - | - |");
+        }
     }
-    let told =
+    let reported =
         share(count / 5, |seed| stream(0.5, 0.0, seed).autocorrelation_p_value <= Some(0.05));
     println!(
-        "\nThat neighbours are alike is said of {:.0} % of the streams with a correlation of 0.5.",
-        100.0 * told
+        "\nSimilar neighbours are reported for {:.0} % of the streams with a correlation of 0.5.",
+        100.0 * reported
     );
+}
+
+/// Returns the number of days from the change to a day.
+fn after_change(day: &Option<String>) -> Option<f64> {
+    Some(day.as_ref()?.parse::<f64>().ok()? - CHANGE as f64)
 }
 
 fn stream(rho: f64, shift: f64, seed: u64) -> Watched {

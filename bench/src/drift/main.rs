@@ -10,28 +10,29 @@ mod pairs;
 mod rows;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let value = |name: &str| {
-        let at = arguments.iter().position(|a| a == name)?;
-        arguments.get(at + 1)
-    };
     let trials = value("--trials").map_or(1000, |n| n.parse().expect("a number of trials"));
     let only = value("--only");
-    let rows = value("--rows").map_or("", String::as_str);
-    let wanted = |part: &str| only.is_none_or(|only| only == part);
-    if wanted("levels") {
-        pairs::levels(trials, rows);
+    let rows = value("--rows").unwrap_or_default();
+    let parts = match &only {
+        Some(only) => vec![only.as_str()],
+        None => vec!["levels", "power", "clustered", "days"],
+    };
+    for part in parts {
+        match part {
+            "levels" => pairs::levels(trials, &rows),
+            "power" => pairs::power(trials, &rows, true),
+            "sketches" => pairs::power(trials, &rows, false),
+            "clustered" => clustered::tests(trials),
+            "days" => {
+                days::baselines(trials);
+                days::streams(trials);
+            }
+            other => panic!("no part '{other}'"),
+        }
     }
-    if wanted("power") {
-        pairs::power(trials, rows, true);
-    } else if wanted("sketches") {
-        pairs::power(trials, rows, false);
-    }
-    if wanted("clustered") {
-        clustered::tests(trials);
-    }
-    if wanted("days") {
-        days::baselines(trials);
-        days::streams(trials);
-    }
+}
+
+/// Returns the argument after a name.
+fn value(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
 }

@@ -39,12 +39,15 @@ fn table(row: Row, rows: usize, change: &dyn Fn(&mut Vec<f64>, &mut Rng), rng: &
     Table::unnamed(values.len() / rows, values).expect("whole rows")
 }
 
-/// Returns the two tables of a trial, their plan, and the result of the test.
-fn trial(
-    s: &Setting,
-    change: &dyn Fn(&mut Vec<f64>, &mut Rng),
-    seed: u64,
-) -> (Table, Table, Arc<Plan>, Drift) {
+/// The two tables of a trial, their plan, and the result of the test.
+struct Trial {
+    a: Table,
+    b: Table,
+    plan: Arc<Plan>,
+    drift: Drift,
+}
+
+fn trial(s: &Setting, change: &dyn Fn(&mut Vec<f64>, &mut Rng), seed: u64) -> Trial {
     let rng = &mut Rng::seed_from_u64(seed);
     let a = table(s.row, s.rows[0], &|_, _| {}, rng);
     let b = table(s.row, s.rows[1], change, rng);
@@ -59,7 +62,7 @@ fn trial(
     let params = DriftParams::default().draws(DRAWS).seed(seed);
     let comparison = Comparison::new(&plan).expect("a comparison");
     let drift = comparison.of(&sketch(&plan, &a), &sketch(&plan, &b), &params).expect("a drift");
-    (a, b, plan, drift)
+    Trial { a, b, plan, drift }
 }
 
 /// Returns the p-value of the permutation test of the MMD on raw rows at one bandwidth.
@@ -119,18 +122,16 @@ pub fn levels(count: u64, of: &str) {
         setting("many landmarks", clusters, [1000, 1000], 100, Uniform, From::First),
     ];
     println!(
-        "False alarms at {LEVEL} on samples of one distribution, {count} trials, and the share of the rows that is said"
+        "False alarms at {LEVEL} on samples of one distribution, {count} trials, and the estimated \
+         share"
     );
-    println!("to have moved (median), with the high end of its interval:\n");
-    println!(
-        "| rows | n_A, n_B | landmarks | from | false alarms | moved | at most |\n|---|---|---|---|---|---|---|"
-    );
+    println!("of moved rows (median), with the high end of its interval:\n");
+    println!("| rows | n_A, n_B | landmarks | from | false alarms | moved | at most |");
+    println!("|---|---|---|---|---|---|---|");
     for s in settings.iter().filter(|s| s.name.contains(of)) {
-        let found = trials(count, |seed| trial(s, &|_, _| {}, seed).3);
+        let found = trials(count, |seed| trial(s, &|_, _| {}, seed).drift);
         let alarms = found.iter().filter(|d| d.p_value.expect("a test") <= LEVEL).count();
-        let moved = |of: fn(&nysketch::drift::Moved) -> f64| {
-            100.0 * median(found.iter().filter_map(|d| d.moved.as_ref().map(of)))
-        };
+        let moved = found.iter().filter_map(|d| d.moved);
         let from = match s.from {
             From::First => "A",
             From::Second => "B",
@@ -144,16 +145,16 @@ pub fn levels(count: u64, of: &str) {
             s.landmarks,
             s.sampling.name(),
             100.0 * alarms as f64 / count as f64,
-            moved(|m| m.share),
-            moved(|m| m.high)
+            100.0 * median(moved.clone().map(|m| m.share)),
+            100.0 * median(moved.map(|m| m.high))
         );
     }
 }
 
 /// Prints the rates at which changes are found, compared with a permutation test on the rows.
-pub fn power(count: u64, of: &str, beside_rows: bool) {
+pub fn power(count: u64, of: &str, with_rows: bool) {
     println!(
-        "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {count} trials, beside a"
+        "\nChanges found at {LEVEL}, 400 rows each, 40 landmarks from A, {count} trials, next to a"
     );
     println!("permutation test of the MMD on the raw rows, at the middle bandwidth of the plan:\n");
     println!("| rows | change | from the sketches | from the rows |\n|---|---|---|---|");
@@ -178,16 +179,15 @@ pub fn power(count: u64, of: &str, beside_rows: bool) {
     for (name, row, what, change) in changes.into_iter().filter(|c| c.0.contains(of)) {
         let s = setting(name, row, [400, 400], 40, Sampling::Dsquared, From::First);
         let found = trials(count, |seed| {
-            let (a, b, plan, drift) = trial(&s, &change, seed);
+            let Trial { a, b, plan, drift } = trial(&s, &change, seed);
             let middle = plan.bandwidths[plan.bandwidths.len() / 2];
-            let raw = beside_rows.then(|| raw_p_value(&a, &b, middle, seed) <= LEVEL);
+            let raw = with_rows.then(|| raw_p_value(&a, &b, middle, seed) <= LEVEL);
             (drift.p_value.expect("a test") <= LEVEL, raw)
         });
-        let rate = |hits: usize| format!("{:.0} %", 100.0 * hits as f64 / count as f64);
-        let raw = match beside_rows {
-            true => rate(found.iter().filter(|f| f.1 == Some(true)).count()),
-            false => "-".into(),
-        };
-        println!("| {name} | {what} | {} | {raw} |", rate(found.iter().filter(|f| f.0).count()));
+        let hits = 100.0 * found.iter().filter(|f| f.0).count() as f64 / count as f64;
+        let of_rows = found.iter().filter(|f| f.1 == Some(true)).count() as f64;
+        let of_rows =
+            if with_rows { format!("{:.0} %", 100.0 * of_rows / count as f64) } else { "-".into() };
+        println!("| {name} | {what} | {hits:.0} % | {of_rows} |");
     }
 }

@@ -1,7 +1,10 @@
 //! Coverage of the confidence intervals, by simulation.
 
 use crate::each;
-use nysketch::*;
+use nysketch::{
+    Context, CovarianceKind, FitParams, FoldRule, PlanParams, Shape, Sketch, SketchParams, Table,
+    Task, plan_for,
+};
 use nysketch_core::numeric::random::{draw, normal, unit};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -78,19 +81,18 @@ impl Clusters {
             let sums = each(pieces.len() as u64, |piece| {
                 let mut sums = vec![[0.0f64; DIMS + 1]; k];
                 for row in &rows[piece as usize * 100_000..][..100_000] {
-                    let own = &mut sums[nearest(row, &centres)];
-                    own[DIMS] += 1.0;
-                    (0..DIMS).for_each(|j| own[j] += f64::from(row[j]));
+                    let sum = &mut sums[nearest(row, &centres)];
+                    sum[DIMS] += 1.0;
+                    (0..DIMS).for_each(|j| sum[j] += f64::from(row[j]));
                 }
                 sums
             });
-            let total = |c: usize, j: usize| sums.iter().map(|s| s[c][j]).sum::<f64>();
             let mut moved = 0.0f64;
             for c in 0..k {
-                let rows = total(c, DIMS);
+                let rows = sums.iter().map(|s| s[c][DIMS]).sum::<f64>();
                 truth.weights[c] = rows / POPULATION as f64;
                 for j in 0..DIMS {
-                    let x = total(c, j) / rows;
+                    let x = sums.iter().map(|s| s[c][j]).sum::<f64>() / rows;
                     moved = moved.max((x - truth.centres[c][j]).abs());
                     truth.centres[c][j] = x;
                 }
@@ -105,10 +107,9 @@ impl Clusters {
 
 /// Returns the nearest centre of a row.
 fn nearest(row: &[f32; DIMS], centres: &[[f32; DIMS]]) -> usize {
-    let distance = |c: &[f32; DIMS]| (0..DIMS).map(|j| (row[j] - c[j]).powi(2)).sum::<f32>();
     let mut best = (0, f32::INFINITY);
     for (i, centre) in centres.iter().enumerate() {
-        let d2 = distance(centre);
+        let d2: f32 = (0..DIMS).map(|j| (row[j] - centre[j]).powi(2)).sum();
         if d2 < best.1 {
             best = (i, d2);
         }
@@ -145,22 +146,49 @@ const BASE: Setting = Setting {
     by_user: false,
 };
 
-/// Numbers of intervals that contain the truth, of all intervals, and the sum of their half-widths,
-/// for shares and for centres; and the number of clusters without an interval.
+/// Numbers of intervals that contain the truth and of all intervals, and the sum of their
+/// half-widths.
+#[derive(Default, Clone, Copy)]
+struct Coverage {
+    held: f64,
+    count: f64,
+    half_widths: f64,
+}
+
+impl Coverage {
+    fn add(&mut self, other: Coverage) {
+        self.held += other.held;
+        self.count += other.count;
+        self.half_widths += other.half_widths;
+    }
+
+    fn count(&mut self, [low, high]: [f64; 2], truth: f64) {
+        let held = f64::from(u8::from(low <= truth && truth <= high));
+        self.add(Coverage { held, count: 1.0, half_widths: 0.5 * (high - low) });
+    }
+
+    /// Returns the share that contains the truth, in per cent.
+    fn percent(&self) -> f64 {
+        100.0 * self.held / self.count
+    }
+
+    fn half_width(&self) -> f64 {
+        self.half_widths / self.count
+    }
+}
+
+/// The coverage for shares and for centres, and the number of clusters without an interval.
 #[derive(Default, Clone, Copy)]
 struct Held {
-    shares: (f64, f64, f64),
-    centres: (f64, f64, f64),
+    shares: Coverage,
+    centres: Coverage,
     unstable: f64,
 }
 
 impl Held {
     fn add(&mut self, other: &Held) {
-        let add = |a: &mut (f64, f64, f64), b: &(f64, f64, f64)| {
-            *a = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
-        };
-        add(&mut self.shares, &other.shares);
-        add(&mut self.centres, &other.centres);
+        self.shares.add(other.shares);
+        self.centres.add(other.centres);
         self.unstable += other.unstable;
     }
 }
@@ -170,10 +198,7 @@ fn trial(s: &Setting, clusters: &Clusters, truth: &Truth, seed: u64) -> Held {
     let table = clusters.table(s.rows, s.users, rng);
     let plan = PlanParams::default().landmarks(60).witnesses(s.witnesses).seed(seed);
     let plan = Arc::new(plan_for(&table, plan).expect("a plan").0);
-    let rule = match s.by_user {
-        true => FoldRule::by_key(16, "user"),
-        false => FoldRule::by_content(16),
-    };
+    let rule = if s.by_user { FoldRule::by_key(16, "user") } else { FoldRule::by_content(16) };
     let rule = rule.expect("a rule");
     let sketch = Sketch::of_folds(&plan, &rule, &table, SketchParams::default(), &());
     let sketch = sketch.expect("a sketch");
@@ -195,17 +220,13 @@ fn trial(s: &Setting, clusters: &Clusters, truth: &Truth, seed: u64) -> Held {
         centres.iter().map(|c| std::array::from_fn(|j| c[j] as f32)).collect();
     for weight in &truth.weights {
         let centre = centres_of.next().expect("one centre per share");
-        let own = nearest(&centre.map(|x| x as f32), &places);
-        let (Some(share), Some(columns)) = (intervals.weights[own], &intervals.centres[own]) else {
+        let at = nearest(&centre.map(|x| x as f32), &places);
+        let (Some(share), Some(columns)) = (intervals.weights[at], &intervals.centres[at]) else {
             held.unstable += 1.0;
             continue;
         };
-        let count = |all: &mut (f64, f64, f64), [low, high]: [f64; 2], x: f64| {
-            let holds = low <= x && x <= high;
-            *all = (all.0 + f64::from(u8::from(holds)), all.1 + 1.0, all.2 + 0.5 * (high - low));
-        };
-        count(&mut held.shares, share, *weight);
-        columns.iter().zip(centre).for_each(|(i, x)| count(&mut held.centres, *i, *x));
+        held.shares.count(share, *weight);
+        columns.iter().zip(centre).for_each(|(i, x)| held.centres.count(*i, *x));
     }
     held
 }
@@ -246,16 +267,14 @@ pub fn print(trials: u64, only: &str) {
         };
         let mut all = Held::default();
         each(trials, |seed| trial(s, &clusters, &truth, seed)).iter().for_each(|h| all.add(h));
-        let share = |(held, count, _): (f64, f64, f64)| 100.0 * held / count;
-        let half = |(_, count, half): (f64, f64, f64)| half / count;
         let unstable = 100.0 * all.unstable / (trials * 4) as f64;
         println!(
             "| {} | {:.1} % | {:.4} | {:.1} % | {:.3} | {unstable:.1} % |",
             s.name,
-            share(all.shares),
-            half(all.shares),
-            share(all.centres),
-            half(all.centres)
+            all.shares.percent(),
+            all.shares.half_width(),
+            all.centres.percent(),
+            all.centres.half_width()
         );
     }
 }

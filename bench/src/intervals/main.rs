@@ -39,9 +39,12 @@ fn each<T: Send>(count: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let work = &work;
     let mut all: Vec<(u64, T)> = std::thread::scope(|scope| {
-        let some =
-            |t: u64| (t..count).step_by(threads as usize).map(|i| (i, work(i))).collect::<Vec<_>>();
-        let handles: Vec<_> = (0..threads).map(|t| scope.spawn(move || some(t))).collect();
+        let handles: Vec<_> = (0..threads)
+            .map(|t| {
+                let numbers = (t..count).step_by(threads as usize);
+                scope.spawn(move || numbers.map(|i| (i, work(i))).collect::<Vec<_>>())
+            })
+            .collect();
         handles.into_iter().flat_map(|h| h.join().expect("no panic")).collect()
     });
     all.sort_by_key(|(i, _)| *i);

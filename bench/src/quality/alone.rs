@@ -4,7 +4,10 @@
 use crate::{median, npy};
 use nysketch::decoder::cells::Cells;
 use nysketch::metrics::Risks;
-use nysketch::*;
+use nysketch::{
+    Collect, FitParams, PlanParams, Predictor, Report, Scale, Shape, Sketch, SketchParams, Table,
+    Task, fit, plan_for,
+};
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch_core::numeric::random::below;
 use nysketch_learn::atom::Atom;
@@ -31,7 +34,8 @@ const SETS: [&str; 7] = [
 /// Prints a line for each table, task and number of landmarks whose name contains `only`.
 pub fn lines(folder: &Path, seeds: u64, only: &str) {
     println!(
-        "| table | task | landmarks | kernel sums alone | worst | as many rows | 2,000 rows | seconds |"
+        "| table | task | landmarks | kernel sums alone | worst | as many rows | 2,000 rows \
+         | seconds |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for set in SETS {
@@ -39,30 +43,28 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
         let rng = &mut ChaCha8Rng::seed_from_u64(7);
         let values = some(&standard(d, values), d, ROWS, rng);
         for task in [Task::Kmeans, Task::Gmm] {
-            let name = |m: usize| format!("alone {set} {} {m}", task.name());
-            let sizes = [100, 200, 400, 800].into_iter().filter(|m| name(*m).contains(only));
             let mut best = None;
-            for m in sizes {
+            for m in [100, 200, 400, 800] {
+                if !format!("alone {set} {} {m}", task.name()).contains(only) {
+                    continue;
+                }
                 let best = *best.get_or_insert_with(|| baseline(task, d, &values, &values, 3));
-                let relative =
-                    |risk: f64| if task == Task::Gmm { risk - best } else { risk / best };
                 let found: Vec<[f64; 4]> = crate::for_each_seed(seeds, |seed| {
                     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
                     let (ours, seconds) = ours(task, d, &values, m, seed);
-                    let few = |n: usize, rng: &mut ChaCha8Rng| {
-                        relative(baseline(task, d, &some(&values, d, n, rng), &values, 10))
-                    };
-                    [relative(ours), few(m, rng), few(2000, rng), seconds]
+                    let [as_many, more] = [m, 2000]
+                        .map(|n| baseline(task, d, &some(&values, d, n, rng), &values, 10));
+                    let [ours, as_many, more] = [ours, as_many, more]
+                        .map(|risk| if task == Task::Gmm { risk - best } else { risk / best });
+                    [ours, as_many, more, seconds]
                 });
-                let of = |i: usize| median(found.iter().map(|f| f[i]).collect());
+                let [fitted, as_many, more, seconds] =
+                    [0, 1, 2, 3].map(|i| median(found.iter().map(|f| f[i]).collect()));
                 let worst = found.iter().map(|f| f[0]).fold(f64::NEG_INFINITY, f64::max);
                 println!(
-                    "| {set} | {} | {m} | {:.3} | {worst:.3} | {:.3} | {:.3} | {:.2} |",
+                    "| {set} | {} | {m} | {fitted:.3} | {worst:.3} | {as_many:.3} | {more:.3} \
+                     | {seconds:.2} |",
                     task.name(),
-                    of(0),
-                    of(1),
-                    of(2),
-                    of(3)
                 );
             }
         }
@@ -73,9 +75,9 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
 fn standard(d: usize, mut values: Vec<f64>) -> Vec<f64> {
     let n = (values.len() / d) as f64;
     for k in 0..d {
-        let column = || values.iter().skip(k).step_by(d);
-        let mean = column().sum::<f64>() / n;
-        let deviation = (column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let column = values.iter().skip(k).step_by(d);
+        let mean = column.clone().sum::<f64>() / n;
+        let deviation = (column.map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
         let by = if deviation > 0.0 { 1.0 / deviation } else { 1.0 };
         values.iter_mut().skip(k).step_by(d).for_each(|x| *x = (*x - mean) * by);
     }
@@ -110,10 +112,10 @@ fn baseline(task: Task, d: usize, rows: &[f64], all: &[f64], starts: usize) -> f
 fn lifted(d: usize, all: &[f64], mut atoms: Vec<Atom>) -> Vec<Atom> {
     let n = (all.len() / d) as f64;
     for k in 0..d {
-        let column = || all.iter().skip(k).step_by(d);
-        let mean = column().sum::<f64>() / n;
-        let least = (1e-4 * column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).max(1e-12);
-        atoms.iter_mut().for_each(|a| a.variance_mut()[k] = a.variance_mut()[k].max(least));
+        let column = all.iter().skip(k).step_by(d);
+        let mean = column.clone().sum::<f64>() / n;
+        let min = (1e-4 * column.map(|x| (x - mean).powi(2)).sum::<f64>() / n).max(1e-12);
+        atoms.iter_mut().for_each(|a| a.variance_mut()[k] = a.variance_mut()[k].max(min));
     }
     atoms
 }
@@ -131,10 +133,8 @@ fn ours(task: Task, d: usize, values: &[f64], m: usize, seed: u64) -> (f64, f64)
     let seconds = start.elapsed().as_secs_f64();
     if let Shape::Mixture { weights, means, covariances, .. } = &model.shape {
         let each = weights.iter().zip(means.iter().zip(covariances));
-        let atom = |(w, (mean, c)): (&f64, (&Vec<f64>, &Covariance))| {
-            Atom::new(*w, mean.clone(), c.clone())
-        };
-        let atoms: Vec<Atom> = each.map(atom).collect();
+        let atoms: Vec<Atom> =
+            each.map(|(w, (mean, c))| Atom::new(*w, mean.clone(), c.clone())).collect();
         return (-Cells::of_rows(d, values).likelihood(&atoms), seconds);
     }
     let mut risks = Risks::default();

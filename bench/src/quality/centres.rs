@@ -1,7 +1,9 @@
 //! k-means of real tables, with the plan's defaults.
 
 use crate::{Outcome, mse, npy, print_line};
-use nysketch::*;
+use nysketch::{
+    FitParams, PlanParams, Scale, Sketch, SketchParams, Table, Task, fit, model, plan_for,
+};
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -44,8 +46,11 @@ const REAL: [Real; 7] = [
 
 /// Prints a line for each table of a folder of `.npy` files whose name contains `only`.
 pub fn lines(folder: &Path, seeds: u64, only: &str) {
-    let name = |set: &Real| format!("{}, k={}, plan defaults", set.file, set.k);
-    for set in REAL.iter().filter(|set| name(set).contains(only)) {
+    for set in &REAL {
+        let name = format!("{}, k={}, plan defaults", set.file, set.k);
+        if !name.contains(only) {
+            continue;
+        }
         let Some((d, values)) = npy::read(&folder.join(format!("{}.npy", set.file))) else {
             println!("| {} | – | missing | | | | | |", set.file);
             continue;
@@ -68,12 +73,8 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
                 table.values().chunks_exact(d).flat_map(|x| frame.coordinates(x)).collect();
             let model::Shape::Centres { centres, .. } = &model.shape else { continue };
             let centres: Vec<Vec<f64>> = centres.iter().map(|c| frame.coordinates(c)).collect();
-            let cluster = |rows: &[f64], restarts| {
-                let points = WeightedPoints::of_rows(d, rows);
-                let effort = Effort::new(restarts, 100);
-                points.cluster(set.k, Loss::Squared, effort, &mut ChaCha8Rng::seed_from_u64(seed))
-            };
-            let best = *reference.get_or_insert_with(|| mse(&scaled, d, &cluster(&scaled, 3)));
+            let best = *reference
+                .get_or_insert_with(|| mse(&scaled, d, &lloyd(&scaled, d, set.k, 3, seed)));
             let landmarks: Vec<f64> =
                 plan.features.points().data().iter().map(|x| f64::from(*x)).collect();
             // 2,000 rows spread over the table.
@@ -87,11 +88,17 @@ pub fn lines(folder: &Path, seeds: u64, only: &str) {
                 .collect();
             results.push(Outcome {
                 fit: mse(&scaled, d, &centres) / best,
-                landmarks: mse(&scaled, d, &cluster(&landmarks, 10)) / best,
-                subsample: mse(&scaled, d, &cluster(&few, 10)) / best,
+                landmarks: mse(&scaled, d, &lloyd(&landmarks, d, set.k, 10, seed)) / best,
+                subsample: mse(&scaled, d, &lloyd(&few, d, set.k, 10, seed)) / best,
                 seconds,
             });
         }
-        print_line(&name(set), "RSE", set.limit, &results);
+        print_line(&name, "RSE", set.limit, &results);
     }
+}
+
+/// Returns the centres of the best of some Lloyd runs.
+fn lloyd(rows: &[f64], d: usize, k: usize, restarts: usize, seed: u64) -> Vec<Vec<f64>> {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    WeightedPoints::of_rows(d, rows).cluster(k, Loss::Squared, Effort::new(restarts, 100), rng)
 }

@@ -17,7 +17,10 @@ mod npy;
 
 use nysketch::decoder::cells::Cells;
 use nysketch::metrics::Risks;
-use nysketch::*;
+use nysketch::{
+    Collect, CovarianceKind, Decoder, FitParams, KnownCovariance, Mixture, PlanParams, Predictor,
+    Report, Sampling, Sketch, SketchParams, Table, Task, fit, plan_for, synthetic,
+};
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use nysketch_learn::atom::Atom;
 use rand::SeedableRng;
@@ -66,18 +69,15 @@ const BASE: Setting = Setting {
     limit: 1.0,
 };
 
+const MIXTURE: Setting = Setting { task: Task::Gmm, n: 10_000, sigma2: Some(24.0), ..BASE };
+
+/// Returns a setting of k-means from cells.
+fn cells(name: &'static str, s: f64, m: usize, limit: f64) -> Setting {
+    let sampling = Sampling::Dsquared;
+    Setting { name, s, m, cells: true, limit, sampling, sigma2: None, ..BASE }
+}
+
 fn settings() -> Vec<Setting> {
-    let gmm = || Setting { task: Task::Gmm, n: 10_000, sigma2: Some(24.0), ..BASE };
-    let cells = |name, s, m, limit| Setting {
-        name,
-        s,
-        m,
-        cells: true,
-        limit,
-        sampling: Sampling::Dsquared,
-        sigma2: None,
-        ..BASE
-    };
     vec![
         Setting {
             name: "k-means, clompr, m=220",
@@ -113,18 +113,24 @@ fn settings() -> Vec<Setting> {
             limit: 1.02,
             ..BASE
         },
-        Setting { name: "mixture, kernel sums, m/p=1", m: 200, limit: 0.02, ..gmm() },
-        Setting { name: "mixture, kernel sums, m/p=2", m: 400, limit: 0.012, ..gmm() },
-        Setting { name: "mixture, kernel sums, m/p=5", m: 1000, limit: 0.004, ..gmm() },
-        Setting { name: "mixture, fourier, m/p=1", m: 200, fourier: true, limit: 0.03, ..gmm() },
-        Setting { name: "mixture, fourier, m/p=2", m: 400, fourier: true, limit: 0.025, ..gmm() },
-        Setting { name: "mixture, fourier, m/p=5", m: 1000, fourier: true, limit: 0.012, ..gmm() },
+        Setting { name: "mixture, kernel sums, m/p=1", m: 200, limit: 0.02, ..MIXTURE },
+        Setting { name: "mixture, kernel sums, m/p=2", m: 400, limit: 0.012, ..MIXTURE },
+        Setting { name: "mixture, kernel sums, m/p=5", m: 1000, limit: 0.004, ..MIXTURE },
+        Setting { name: "mixture, fourier, m/p=1", m: 200, fourier: true, limit: 0.03, ..MIXTURE },
+        Setting { name: "mixture, fourier, m/p=2", m: 400, fourier: true, limit: 0.025, ..MIXTURE },
+        Setting {
+            name: "mixture, fourier, m/p=5",
+            m: 1000,
+            fourier: true,
+            limit: 0.012,
+            ..MIXTURE
+        },
         Setting {
             name: "mixture, known covariance, m/p=1",
             m: 200,
             known: Some(1.0),
             limit: 0.002,
-            ..gmm()
+            ..MIXTURE
         },
         Setting {
             name: "mixture, cells, s=2, m=100",
@@ -134,7 +140,7 @@ fn settings() -> Vec<Setting> {
             sigma2: None,
             sampling: Sampling::Dsquared,
             limit: 0.002,
-            ..gmm()
+            ..MIXTURE
         },
         Setting {
             name: "mixture, cells, s=1, m=400",
@@ -145,7 +151,7 @@ fn settings() -> Vec<Setting> {
             sigma2: None,
             sampling: Sampling::Dsquared,
             limit: 0.02,
-            ..gmm()
+            ..MIXTURE
         },
         Setting {
             name: "mixture, cells, k=20 d=30, m=200",
@@ -157,7 +163,7 @@ fn settings() -> Vec<Setting> {
             sigma2: None,
             sampling: Sampling::Dsquared,
             limit: 0.005,
-            ..gmm()
+            ..MIXTURE
         },
     ]
 }
@@ -191,10 +197,10 @@ fn data(setting: &Setting, seed: u64) -> Data {
     }
     values.truncate(setting.n * setting.d);
     let total: f64 = weights.iter().sum();
-    let atom = |(mean, w): (&Vec<f64>, &f64)| {
-        Atom::diagonal(w / total, mean.clone(), vec![1.0; setting.d])
-    };
-    let truth = mixture.means.iter().zip(&weights).map(atom).collect();
+    let truth = mixture.means.iter().zip(&weights);
+    let truth = truth
+        .map(|(mean, w)| Atom::diagonal(w / total, mean.clone(), vec![1.0; setting.d]))
+        .collect();
     Data { table: Table::unnamed(setting.d, values).expect("whole rows"), truth }
 }
 
@@ -224,9 +230,17 @@ fn log_density(atoms: &[Atom], x: &[f64]) -> (f64, Vec<f64>) {
             a.weight.max(1e-300).ln() - 0.5 * sum
         })
         .collect();
-    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
-    (most + total.ln(), logs.iter().map(|l| (l - most).exp() / total).collect())
+    let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = logs.iter().map(|l| (l - max).exp()).sum();
+    (max + total.ln(), logs.iter().map(|l| (l - max).exp() / total).collect())
+}
+
+/// Sums of the rows of a component, weighted by their responsibilities.
+#[derive(Clone)]
+struct Sums {
+    mass: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
 }
 
 /// Runs EM on all rows from given atoms and returns the negative log-likelihood. `known` keeps
@@ -236,20 +250,20 @@ fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
     let mut before = f64::INFINITY;
     for _ in 0..200 {
         let mut nll = 0.0;
-        let mut sums: Vec<(f64, Vec<f64>, Vec<f64>)> =
-            vec![(0.0, vec![0.0; d], vec![0.0; d]); atoms.len()];
+        let empty = Sums { mass: 0.0, first: vec![0.0; d], second: vec![0.0; d] };
+        let mut sums = vec![empty; atoms.len()];
         for x in values.chunks_exact(d) {
             let (log, r) = log_density(&atoms, x);
             nll -= log / n;
             for (s, r) in sums.iter_mut().zip(r) {
-                s.0 += r;
+                s.mass += r;
                 for j in 0..d {
-                    s.1[j] += r * x[j];
-                    s.2[j] += r * x[j] * x[j];
+                    s.first[j] += r * x[j];
+                    s.second[j] += r * x[j] * x[j];
                 }
             }
         }
-        for (a, (mass, first, second)) in atoms.iter_mut().zip(sums) {
+        for (a, Sums { mass, first, second }) in atoms.iter_mut().zip(sums) {
             a.weight = mass / n;
             for j in 0..d {
                 a.mean[j] = first[j] / mass;
@@ -267,9 +281,10 @@ fn em(values: &[f64], d: usize, mut atoms: Vec<Atom>, known: bool) -> f64 {
 }
 
 fn make_sketch(setting: &Setting, table: &Table, seed: u64) -> Sketch {
-    let params = match setting.fourier {
-        true => PlanParams::default().fourier(setting.m / 2),
-        false => PlanParams::default().landmarks(setting.m).sampling(setting.sampling),
+    let params = if setting.fourier {
+        PlanParams::default().fourier(setting.m / 2)
+    } else {
+        PlanParams::default().landmarks(setting.m).sampling(setting.sampling)
     };
     let collect = Collect { kernel: true, cells: setting.cells, moments: true };
     let mut params = params.collect(collect).seed(seed);
@@ -370,8 +385,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Returns the results of a function for the first seeds, computed on all cores.
-fn for_each_seed<T: Send>(seeds: u64, say: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let (next, said) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+fn for_each_seed<T: Send>(seeds: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let (next, results) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
             scope.spawn(|| {
@@ -380,15 +395,15 @@ fn for_each_seed<T: Send>(seeds: u64, say: impl Fn(u64) -> T + Sync) -> Vec<T> {
                     if seed >= seeds {
                         break;
                     }
-                    let result = say(seed);
-                    said.lock().expect("no thread panicked").push((seed, result));
+                    let result = work(seed);
+                    results.lock().expect("no thread panicked").push((seed, result));
                 }
             });
         }
     });
-    let mut said = said.into_inner().expect("no thread panicked");
-    said.sort_by_key(|s| s.0);
-    said.into_iter().map(|s| s.1).collect()
+    let mut results = results.into_inner().expect("no thread panicked");
+    results.sort_by_key(|(seed, _)| *seed);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn main() {
@@ -415,23 +430,26 @@ fn main() {
     }
     let references = References::default();
     for setting in settings().iter().filter(|s| s.name.contains(&only)) {
-        let say = |seed| run_seed(setting, seed, &references);
-        let results = for_each_seed(seeds.unwrap_or(10), say);
+        let seeds = seeds.unwrap_or(10);
+        let results = for_each_seed(seeds, |seed| run_seed(setting, seed, &references));
         let figure = if setting.task == Task::Gmm { "gap" } else { "RSE" };
         print_line(setting.name, figure, setting.limit, &results);
     }
 }
 
 fn print_line(name: &str, figure: &str, limit: f64, results: &[Outcome]) {
-    let of = |f: fn(&Outcome) -> f64| median(results.iter().map(f).collect());
-    let number = |x: f64| if x.is_nan() { "–".to_string() } else { format!("{x:.4}") };
-    let value = of(|r| r.fit);
+    let value = median(results.iter().map(|r| r.fit).collect());
     let worst = results.iter().map(|r| r.fit).fold(f64::NEG_INFINITY, f64::max);
     let mark = if value <= limit { "" } else { " (missed)" };
     println!(
         "| {name} | {figure} | {value:.4}{mark} | {worst:.4} | {limit} | {} | {} | {:.2} |",
-        number(of(|r| r.landmarks)),
-        number(of(|r| r.subsample)),
-        of(|r| r.seconds),
+        number(median(results.iter().map(|r| r.landmarks).collect())),
+        number(median(results.iter().map(|r| r.subsample).collect())),
+        median(results.iter().map(|r| r.seconds).collect()),
     );
+}
+
+/// Returns a number as text, or a dash for NaN.
+fn number(x: f64) -> String {
+    if x.is_nan() { "–".to_string() } else { format!("{x:.4}") }
 }

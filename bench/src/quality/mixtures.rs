@@ -6,7 +6,10 @@
 
 use crate::{for_each_seed, median, npy};
 use nysketch::predictor::Detail;
-use nysketch::*;
+use nysketch::{
+    Collect, CovarianceKind, FitParams, Model, PlanParams, Points, Predictor, SampleRows, Sketch,
+    SketchParams, Table, Task, fit, plan_for,
+};
 use nysketch_core::kmeans::{Effort, Loss, WeightedPoints};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -69,17 +72,20 @@ impl Data {
         let fitted = set.rows.min(order.len() * 3 / 4);
         let held_out = set.rows.min(order.len() - fitted);
         let (d, n) = (set.columns.len(), fitted as f64);
-        let mean =
-            |of: &dyn Fn(&[f64]) -> f64| order[..fitted].iter().map(|x| of(x)).sum::<f64>() / n;
-        let means: Vec<f64> = (0..d).map(|j| mean(&|x| x[j])).collect();
-        let deviation = |j: usize| mean(&|x| (x[j] - means[j]).powi(2)).sqrt();
-        let scale: Vec<f64> =
-            (0..d).map(deviation).map(|s| if s > 0.0 { s } else { 1.0 }).collect();
-        let standard =
-            |x: &&[f64]| -> Vec<f64> { (0..d).map(|j| (x[j] - means[j]) / scale[j]).collect() };
-        let rows = |of: &[&[f64]]| of.iter().flat_map(standard).collect::<Vec<f64>>();
-        let table = Table::unnamed(d, rows(&order[..fitted])).expect("whole rows");
-        Some(Data { d, fitted: table, held_out: rows(&order[fitted..fitted + held_out]) })
+        let (fitted, held_out) = (&order[..fitted], &order[fitted..fitted + held_out]);
+        let (mut means, mut scales) = (Vec::new(), Vec::new());
+        for j in 0..d {
+            let mean = fitted.iter().map(|x| x[j]).sum::<f64>() / n;
+            let variance = fitted.iter().map(|x| (x[j] - mean).powi(2)).sum::<f64>() / n;
+            means.push(mean);
+            scales.push(if variance > 0.0 { variance.sqrt() } else { 1.0 });
+        }
+        let [fitted, held_out] = [fitted, held_out].map(|rows| {
+            let rows = rows.iter();
+            rows.flat_map(|x| (0..d).map(|j| (x[j] - means[j]) / scales[j]).collect::<Vec<f64>>())
+                .collect::<Vec<f64>>()
+        });
+        Some(Data { d, fitted: Table::unnamed(d, fitted).expect("whole rows"), held_out })
     }
 
     fn rows(&self) -> usize {
@@ -133,14 +139,13 @@ struct Sources {
 
 impl Sources {
     fn new(data: &Data, seed: u64) -> Self {
-        let params = || PlanParams::default().seed(seed);
-        let ours = sketch(&data.fitted, params());
-        let few = |n| Rows::new(data.some(n, seed));
+        let params = PlanParams::default().seed(seed);
+        let ours = sketch(&data.fitted, params.clone());
         Sources {
             seed,
-            without_witnesses: sketch(&data.fitted, params().witnesses(0)),
-            as_many_rows: few(witnesses(&ours)),
-            few_rows: few(FEW),
+            without_witnesses: sketch(&data.fitted, params.witnesses(0)),
+            as_many_rows: Rows::new(data.some(witnesses(&ours), seed)),
+            few_rows: Rows::new(data.some(FEW, seed)),
             ours,
         }
     }
@@ -159,11 +164,11 @@ struct Score {
 
 impl Score {
     fn of(model: &Model, data: &Data) -> Self {
-        let mean = |rows: &[f64]| {
-            let said = Predictor::new(model).predict(rows, Detail::Density).log_density;
-            said.iter().sum::<f64>() / said.len() as f64
-        };
-        Score { fitted: mean(data.fitted.values()), held_out: mean(&data.held_out) }
+        let [fitted, held_out] = [data.fitted.values(), &data.held_out].map(|rows| {
+            let densities = Predictor::new(model).predict(rows, Detail::Density).log_density;
+            densities.iter().sum::<f64>() / densities.len() as f64
+        });
+        Score { fitted, held_out }
     }
 
     fn behind(self, best: Score) -> Score {
@@ -192,22 +197,25 @@ struct Trial {
 
 impl Trial {
     fn new(data: &Data, sources: &Sources, params: &FitParams, reference: Score) -> Self {
-        let score = |model: &Model| Score::of(model, data).behind(reference);
         let seed = sources.seed;
-        let em = |rows: &Rows| {
-            let start = |start| rows.em(data.d, params, STARTS * seed + start);
-            score(&best((0..STARTS).map(start)))
-        };
+        let [as_many_rows, few_rows] = [&sources.as_many_rows, &sources.few_rows].map(|rows| {
+            let starts = (0..STARTS).map(|start| rows.em(data.d, params, STARTS * seed + start));
+            Score::of(&best(starts), data).behind(reference)
+        });
         let params = params.clone().seed(seed);
         let ours = model(&sources.ours, &params);
-        let scored = score(&ours);
-        let likelihood = reference.fitted - scored.fitted;
-        let without = || score(&model(&sources.without_witnesses, &params));
+        let score = Score::of(&ours, data).behind(reference);
+        let likelihood = reference.fitted - score.fitted;
+        let mut without_witnesses = None;
+        if params.covariance == Some(CovarianceKind::Diag) {
+            let model = model(&sources.without_witnesses, &params);
+            without_witnesses = Some(Score::of(&model, data).behind(reference));
+        }
         Trial {
-            ours: scored,
-            without_witnesses: (params.covariance == Some(CovarianceKind::Diag)).then(without),
-            as_many_rows: em(&sources.as_many_rows),
-            few_rows: em(&sources.few_rows),
+            ours: score,
+            without_witnesses,
+            as_many_rows,
+            few_rows,
             seconds: ours.report.seconds,
             covered: (ours.report.likelihood)
                 .is_some_and(|l| l.low - ROUNDING <= likelihood && likelihood <= l.high + ROUNDING),
@@ -223,11 +231,11 @@ pub fn lines(folder: &Path, floor: f64, seeds: u64, only: &str) {
     let mut covered = Vec::new();
     for set in &SETS {
         let wide = set.columns.len() >= WIDE;
-        let wanted = |&(kind, k): &(CovarianceKind, usize)| {
+        let mut kinds: Vec<_> = diag.into_iter().chain(full).collect();
+        kinds.retain(|(kind, k)| {
             format!("mixture {} {kind} k={k}", set.file).contains(only)
-                && !(wide && kind == CovarianceKind::Full && k > 5)
-        };
-        let kinds: Vec<_> = diag.into_iter().chain(full).filter(wanted).collect();
+                && !(wide && *kind == CovarianceKind::Full && *k > 5)
+        });
         if kinds.is_empty() {
             continue;
         }
@@ -241,8 +249,9 @@ pub fn lines(folder: &Path, floor: f64, seeds: u64, only: &str) {
             let params = FitParams::new(Task::Gmm, k).covariance(kind).min_variance(floor);
             let starts = for_each_seed(STARTS, |start| all.em(data.d, &params, start));
             let reference = Score::of(&best(starts), &data);
-            let trial = |seed| Trial::new(&data, &sources[seed as usize], &params, reference);
-            let trials = for_each_seed(seeds, trial);
+            let trials = for_each_seed(seeds, |seed| {
+                Trial::new(&data, &sources[seed as usize], &params, reference)
+            });
             covered.extend(trials.iter().map(|t| t.covered));
             println!(
                 "{}",
@@ -256,8 +265,8 @@ pub fn lines(folder: &Path, floor: f64, seeds: u64, only: &str) {
 
 /// Pairs are for fitted and held-out rows.
 const HEAD: &str = "\
-| set | d | covariance | k | numbers | witnesses | carried | EM on all rows | sketch: median | worst | as many rows | \
-2,000 rows | no witnesses | seconds | covered |
+| set | d | covariance | k | numbers | witnesses | carried | EM on all rows | sketch: median \
+| worst | as many rows | 2,000 rows | no witnesses | seconds | covered |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
 fn line(
@@ -271,32 +280,15 @@ fn line(
     let kind = params.covariance.expect("a kind was asked for");
     let numbers = kind.parameters(params.k, data.d);
     let carried = 10 * numbers <= witnesses;
-    let over = |of: &dyn Fn(&Trial) -> Option<Score>, together: &dyn Fn(Vec<f64>) -> f64| {
-        let scores: Option<Vec<Score>> = trials.iter().map(of).collect();
-        scores.map(|scores| Score {
-            fitted: together(scores.iter().map(|s| s.fitted).collect()),
-            held_out: together(scores.iter().map(|s| s.held_out).collect()),
-        })
-    };
-    let most = |values: Vec<f64>| values.into_iter().fold(f64::NEG_INFINITY, f64::max);
-    let ours = over(&|t| Some(t.ours), &median);
-    let worst = over(&|t| Some(t.ours), &most);
-    let rows = over(&|t| Some(t.as_many_rows), &median);
+    let ours = combined(trials.iter().map(|t| Some(t.ours)), median);
+    let worst = combined(trials.iter().map(|t| Some(t.ours)), max);
+    let rows = combined(trials.iter().map(|t| Some(t.as_many_rows)), median);
+    let few = combined(trials.iter().map(|t| Some(t.few_rows)), median);
+    let without = combined(trials.iter().map(|t| t.without_witnesses), median);
     let limits = LIMITS[usize::from(kind.is_matrix())];
     let behind_rows = rows.map_or(f64::INFINITY, |s| s.fitted + LIMIT_BEHIND_ROWS);
-    let (limit, limit_worst) = match carried {
-        true => (limits.0.min(behind_rows), limits.1),
-        false => (behind_rows, f64::INFINITY),
-    };
-    let nats = |score: Option<Score>, limit: f64| match score {
-        Some(Score { fitted, held_out }) => {
-            let mark = if fitted <= limit { "" } else { " (missed)" };
-            // Columns that are constant in a few rows have zero variance there.
-            let show = |x: f64| if x < 1e3 { format!("{x:+.3}") } else { "> 1000".to_string() };
-            format!("{}, {}{mark}", show(fitted), show(held_out))
-        }
-        None => "–".to_string(),
-    };
+    let (limit, limit_worst) =
+        if carried { (limits.0.min(behind_rows), limits.1) } else { (behind_rows, f64::INFINITY) };
     let cells = [
         set.file.to_string(),
         data.d.to_string(),
@@ -309,10 +301,39 @@ fn line(
         nats(ours, limit),
         nats(worst, limit_worst),
         nats(rows, f64::INFINITY),
-        nats(over(&|t| Some(t.few_rows), &median), f64::INFINITY),
-        nats(over(&|t| t.without_witnesses, &median), f64::INFINITY),
+        nats(few, f64::INFINITY),
+        nats(without, f64::INFINITY),
         format!("{:.2}", median(trials.iter().map(|t| t.seconds).collect())),
         format!("{}/{}", trials.iter().filter(|t| t.covered).count(), trials.len()),
     ];
     format!("| {} |", cells.join(" | "))
+}
+
+/// Combines the scores of trials, if all have one.
+fn combined(
+    scores: impl Iterator<Item = Option<Score>>,
+    combine: fn(Vec<f64>) -> f64,
+) -> Option<Score> {
+    let scores: Vec<Score> = scores.collect::<Option<_>>()?;
+    Some(Score {
+        fitted: combine(scores.iter().map(|s| s.fitted).collect()),
+        held_out: combine(scores.iter().map(|s| s.held_out).collect()),
+    })
+}
+
+fn max(values: Vec<f64>) -> f64 {
+    values.into_iter().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Returns a score as text, with a mark if it is beyond its limit.
+fn nats(score: Option<Score>, limit: f64) -> String {
+    let Some(Score { fitted, held_out }) = score else { return "–".to_string() };
+    let mark = if fitted <= limit { "" } else { " (missed)" };
+    format!("{}, {}{mark}", signed(fitted), signed(held_out))
+}
+
+/// Returns a number with its sign. Columns that are constant in a few rows have zero variance
+/// there, and a very large loss.
+fn signed(x: f64) -> String {
+    if x < 1e3 { format!("{x:+.3}") } else { "> 1000".to_string() }
 }

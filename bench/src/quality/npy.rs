@@ -11,9 +11,10 @@ pub fn read(path: &Path) -> Option<(usize, Vec<f64>)> {
     let columns =
         header.split("'shape': (").nth(1)?.split([',', ')']).nth(1)?.trim().parse().ok()?;
     let data = &bytes[10 + length..];
-    let values = match header.contains("<f4") {
-        true => data.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
-        false => data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
+    let values = if header.contains("<f4") {
+        data.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect()
+    } else {
+        data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
     };
     Some((columns, values))
 }
