@@ -69,8 +69,8 @@ mod tests {
     fn gaps_are_named() {
         let full = json!({
             "name": "a", "version": "0.2.0", "description": "d", "license": "MIT",
-
-            "repository": "r", "readme": "README.md", "keywords": ["k"], "categories": ["c"], "rust_version": "1.89",
+            "repository": "r", "readme": "README.md", "keywords": ["k"],
+            "categories": ["c"], "rust_version": "1.89",
             "dependencies": [{ "name": "serde", "req": "^1" }],
         });
         let mut incomplete = full.clone();

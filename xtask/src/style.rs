@@ -16,7 +16,15 @@ const MAX_FUNCTION: usize = 100;
 /// Maximum number of named closures per 1,000 lines of a crate.
 const MAX_CLOSURES: f64 = 3.0;
 /// Crates above this limit, with their present numbers. A number may fall but not rise.
-const PRESENT_CLOSURES: &[(&str, f64)] = &[];
+const PRESENT_CLOSURES: &[(&str, f64)] = &[
+    ("nysketch", 7.0),
+    ("nysketch-cli", 13.5),
+    ("nysketch-core", 11.8),
+    ("nysketch-learn", 18.2),
+    ("nysketch-privacy", 16.7),
+    ("nysketch-tables", 13.9),
+    ("python", 7.3),
+];
 
 /// A function of a file.
 #[derive(Debug, PartialEq)]
