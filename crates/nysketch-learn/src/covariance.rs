@@ -57,23 +57,21 @@ impl CovarianceKind {
     /// Returns the rule that the covariances of a mixture break, if any. Covariances are in the
     /// table's units; `scale` are the divisors of the columns in the coordinates of the fit.
     pub(crate) fn broken(self, covariances: &[Covariance], scale: &[f64]) -> Option<&'static str> {
-        let matrix = |c: &Covariance| matches!(c, Covariance::Full(_));
-        let spherical = |c: &Covariance| {
-            let variance = |j: usize| c.get(j, j) / scale[j] / scale[j];
-            (0..scale.len()).all(|j| (variance(j) - variance(0)).abs() <= 1e-6 * variance(0).abs())
-        };
         let tied = self == CovarianceKind::Tied;
         let different = if tied { &covariances[..covariances.len().min(1)] } else { covariances };
-        if !covariances.iter().all(|c| matrix(c) == self.is_matrix()) {
+        if !covariances.iter().all(|c| matches!(c, Covariance::Full(_)) == self.is_matrix()) {
             Some("has covariances of another kind than it says")
         } else if tied && covariances.iter().any(|c| *c != covariances[0]) {
             Some("has components with different covariances, but says that they are tied")
         } else if !different.iter().all(|c| c.cholesky().is_some()) {
-            Some(match self.is_matrix() {
-                true => "has a covariance that is not positive definite",
-                false => "has a variance that is not positive",
+            Some(if self.is_matrix() {
+                "has a covariance that is not positive definite"
+            } else {
+                "has a variance that is not positive"
             })
-        } else if self == CovarianceKind::Spherical && !covariances.iter().all(spherical) {
+        } else if self == CovarianceKind::Spherical
+            && !covariances.iter().all(|c| is_spherical(c, scale))
+        {
             Some("has variances that differ between columns, but says that they are spherical")
         } else {
             None
@@ -91,6 +89,13 @@ impl CovarianceKind {
         };
         covariances + k * d + k - 1
     }
+}
+
+/// Returns whether a covariance has the same variance in all columns after division by `scale`.
+fn is_spherical(covariance: &Covariance, scale: &[f64]) -> bool {
+    let variances: Vec<f64> =
+        scale.iter().enumerate().map(|(j, s)| covariance.get(j, j) / s / s).collect();
+    variances.iter().all(|v| (v - variances[0]).abs() <= 1e-6 * variances[0].abs())
 }
 
 impl std::fmt::Display for CovarianceKind {
@@ -125,8 +130,9 @@ impl Covariance {
                 Covariance::Diagonal(columns.iter().map(|j| variance[*j]).collect())
             }
             Covariance::Full(matrix) => {
-                let entry = |i: usize, j: usize| matrix.get(columns[i], columns[j]);
-                Covariance::Full(SymmetricMatrix::from_fn(columns.len(), entry))
+                Covariance::Full(SymmetricMatrix::from_fn(columns.len(), |i, j| {
+                    matrix.get(columns[i], columns[j])
+                }))
             }
         }
     }
@@ -178,8 +184,9 @@ impl Covariance {
                 Covariance::Diagonal(variances.iter().zip(s).map(|(v, s)| v * s * s).collect())
             }
             Covariance::Full(matrix) => {
-                let entry = |i: usize, j: usize| matrix.get(i, j) * s[i] * s[j];
-                Covariance::Full(SymmetricMatrix::from_fn(matrix.dims(), entry))
+                Covariance::Full(SymmetricMatrix::from_fn(matrix.dims(), |i, j| {
+                    matrix.get(i, j) * s[i] * s[j]
+                }))
             }
         }
     }
@@ -208,11 +215,11 @@ mod tests {
     #[test]
     fn units_change_and_come_back() {
         let matrix = SymmetricMatrix::from_fn(3, |i, j| 1.0 / (1 + i + j) as f64);
-        let (there, back) = ([2.0, 0.25, 8.0], [0.5, 4.0, 0.125]);
+        let (scale, back) = ([2.0, 0.25, 8.0], [0.5, 4.0, 0.125]);
         for covariance in
             [Covariance::Diagonal(matrix.diagonal()), Covariance::Full(matrix.clone())]
         {
-            let scaled = covariance.scaled(&there);
+            let scaled = covariance.scaled(&scale);
             assert_eq!(scaled.get(2, 2), covariance.get(2, 2) * 64.0);
             assert_eq!(scaled.get(0, 2), covariance.get(0, 2) * 16.0);
             assert_eq!(scaled.scaled(&back), covariance);

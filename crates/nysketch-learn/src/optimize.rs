@@ -94,8 +94,8 @@ struct Descent<'a> {
     x: Vec<f64>,
     value: f64,
     gradient: Vec<f64>,
-    /// `s`, `y` and `1/sᵀy` of the last steps.
-    pairs: Vec<(Vec<f64>, Vec<f64>, f64)>,
+    /// The last steps.
+    pairs: Vec<Curvature>,
     /// Number of steps in a row with negligible progress.
     flat: usize,
     direction: Vec<f64>,
@@ -178,7 +178,7 @@ impl<'a> Descent<'a> {
             if self.pairs.len() == MEMORY {
                 self.pairs.remove(0);
             }
-            self.pairs.push((s, y, 1.0 / sy));
+            self.pairs.push(Curvature { step: s, change: y, inverse: 1.0 / sy });
         }
         let progress = self.value - value > self.stop.relative * self.value.abs().max(1e-300);
         self.flat = if progress { 0 } else { self.flat + 1 };
@@ -201,16 +201,13 @@ impl<'a> Descent<'a> {
         let held: Vec<bool> = (0..x.len())
             .map(|i| (x[i] <= self.low[i] && g[i] > 0.0) || (x[i] >= self.high[i] && g[i] < 0.0))
             .collect();
-        let free = |v: &[f64]| -> Vec<f64> {
-            v.iter().zip(&held).map(|(v, held)| if *held { 0.0 } else { *v }).collect()
-        };
-        let gradient = free(g);
+        let gradient = free(g, &held);
         let norm = dot(&gradient, &gradient).sqrt();
         if norm == 0.0 {
             self.status = Some(Status::Converged);
             return;
         }
-        let mut direction = free(&two_loop(&self.pairs, &gradient));
+        let mut direction = free(&two_loop(&self.pairs, &gradient), &held);
         if !(dot(&direction, &gradient) < -1e-14 * norm * dot(&direction, &direction).sqrt()) {
             self.pairs.clear();
             direction = gradient.iter().map(|v| -v).collect();
@@ -229,21 +226,36 @@ impl<'a> Descent<'a> {
     }
 }
 
+/// One step of a descent, with the change of the gradient along it.
+struct Curvature {
+    /// s.
+    step: Vec<f64>,
+    /// y.
+    change: Vec<f64>,
+    /// `1/sᵀy`.
+    inverse: f64,
+}
+
+/// Returns the vector with the entries of held variables set to zero.
+fn free(v: &[f64], held: &[bool]) -> Vec<f64> {
+    v.iter().zip(held).map(|(v, held)| if *held { 0.0 } else { *v }).collect()
+}
+
 /// Returns `−H g` by the two-loop recursion.
-fn two_loop(pairs: &[(Vec<f64>, Vec<f64>, f64)], gradient: &[f64]) -> Vec<f64> {
+fn two_loop(pairs: &[Curvature], gradient: &[f64]) -> Vec<f64> {
     let mut q = gradient.to_vec();
     let mut a = vec![0.0; pairs.len()];
-    for (i, (s, y, rho)) in pairs.iter().enumerate().rev() {
-        a[i] = rho * dot(s, &q);
-        q.iter_mut().zip(y).for_each(|(q, y)| *q -= a[i] * y);
+    for (i, pair) in pairs.iter().enumerate().rev() {
+        a[i] = pair.inverse * dot(&pair.step, &q);
+        q.iter_mut().zip(&pair.change).for_each(|(q, y)| *q -= a[i] * y);
     }
-    if let Some((s, y, _)) = pairs.last() {
-        let scale = dot(s, y) / dot(y, y);
+    if let Some(Curvature { step, change, .. }) = pairs.last() {
+        let scale = dot(step, change) / dot(change, change);
         q.iter_mut().for_each(|q| *q *= scale);
     }
-    for (i, (s, y, rho)) in pairs.iter().enumerate() {
-        let b = rho * dot(y, &q);
-        q.iter_mut().zip(s).for_each(|(q, s)| *q += (a[i] - b) * s);
+    for (i, pair) in pairs.iter().enumerate() {
+        let b = pair.inverse * dot(&pair.change, &q);
+        q.iter_mut().zip(&pair.step).for_each(|(q, s)| *q += (a[i] - b) * s);
     }
     q.iter_mut().for_each(|q| *q = -*q);
     q
@@ -301,28 +313,32 @@ const ZERO: f64 = 1e-10;
 /// gradient change sets, until there are none. Falls back to sweeps if that does not end.
 pub fn nonnegative_exact(a: &[f64], b: &[f64]) -> Vec<f64> {
     let n = b.len();
-    let largest = |values: &[f64]| values.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
     let ridge = RIDGE * n as f64 * (0..n).map(|i| a[i * n + i]).fold(0.0, f64::max);
     let guess = nonnegative_quadratic(a, b, GUESS);
     let mut free: Vec<bool> = guess.iter().map(|x| *x > 0.0).collect();
     let (mut fewest, mut patience) = (usize::MAX, PATIENCE);
     for _ in 0..EXCHANGES {
         let set: Vec<usize> = (0..n).filter(|i| free[*i]).collect();
-        let entry = |i: usize, j: usize| a[set[i] * n + set[j]] + if i == j { ridge } else { 0.0 };
         let mut x = vec![0.0; n];
         if !set.is_empty() {
-            let Ok(factor) = Cholesky::new(&Matrix::from_fn(set.len(), set.len(), entry)) else {
+            let Ok(factor) = Cholesky::new(&Matrix::from_fn(set.len(), set.len(), |i, j| {
+                a[set[i] * n + set[j]] + if i == j { ridge } else { 0.0 }
+            })) else {
                 break;
             };
             let right: Vec<f64> = set.iter().map(|i| b[*i]).collect();
             set.iter().zip(factor.solve(&right)).for_each(|(i, value)| x[*i] = value);
         }
-        let (negative, downhill) = (-ZERO * largest(&x), -ZERO * largest(b));
-        let wrong = |i: &usize| match free[*i] {
-            true => x[*i] < negative,
-            false => dot(&a[i * n..(i + 1) * n], &x) - b[*i] < downhill,
-        };
-        let wrong: Vec<usize> = (0..n).filter(wrong).collect();
+        let (negative, downhill) = (-ZERO * max_magnitude(&x), -ZERO * max_magnitude(b));
+        let wrong: Vec<usize> = (0..n)
+            .filter(|i| {
+                if free[*i] {
+                    x[*i] < negative
+                } else {
+                    dot(&a[i * n..(i + 1) * n], &x) - b[*i] < downhill
+                }
+            })
+            .collect();
         let Some(last) = wrong.last() else {
             return x.into_iter().map(|x| x.max(0.0)).collect();
         };
@@ -339,19 +355,45 @@ pub fn nonnegative_exact(a: &[f64], b: &[f64]) -> Vec<f64> {
     nonnegative_quadratic(a, b, FALLBACK)
 }
 
+/// Returns the largest magnitude of the values.
+fn max_magnitude(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |max: f64, x| max.max(x.abs()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn rosenbrock(x: &[f64], g: &mut [f64]) -> f64 {
+        let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
+        g[0] = -2.0 * a - 400.0 * x[0] * b;
+        g[1] = 200.0 * b;
+        a * a + 100.0 * b * b
+    }
+
+    fn rosenbrock_at(x: &[f64]) -> (f64, Vec<f64>) {
+        let mut g = vec![0.0; 2];
+        (rosenbrock(x, &mut g), g)
+    }
+
+    /// Returns point `i` of pairs of equal points on a line.
+    fn on_line(i: usize) -> f64 {
+        (i / 2) as f64 * 0.1
+    }
+
+    fn gaussian(x: f64, y: f64) -> f64 {
+        (-0.5 * (x - y) * (x - y)).exp()
+    }
+
+    /// Returns `xᵀAx − 2bᵀx`.
+    fn quadratic(a: &[f64], b: &[f64], x: &[f64]) -> f64 {
+        let n = x.len();
+        (0..n).map(|i| x[i] * (dot(&a[i * n..(i + 1) * n], x) - 2.0 * b[i])).sum()
+    }
+
     #[test]
     fn rosenbrock_with_and_without_bounds() {
-        let rosenbrock = |x: &[f64], g: &mut [f64]| {
-            let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
-            g[0] = -2.0 * a - 400.0 * x[0] * b;
-            g[1] = 200.0 * b;
-            a * a + 100.0 * b * b
-        };
         let wide = [f64::INFINITY; 2];
         let stop = Stop { evaluations: 2000, relative: 1e-15 };
         let free = minimise(rosenbrock, vec![-1.2, 1.0], &[f64::NEG_INFINITY; 2], &wide, stop);
@@ -363,15 +405,14 @@ mod tests {
             "{bounded:?}"
         );
         // Simultaneous descents take the same steps as single ones.
-        let both = |points: &[&[f64]]| {
-            let each = |x: &&[f64]| {
-                let mut g = vec![0.0; 2];
-                (rosenbrock(x, &mut g), g)
-            };
-            points.iter().map(each).collect()
-        };
         let starts = vec![vec![-1.2, 1.0], vec![0.4, 1.5]];
-        let each = minimise_each(both, starts, &[-2.0; 2], &[0.5, 2.0], stop);
+        let each = minimise_each(
+            |points| points.iter().map(|x| rosenbrock_at(x)).collect(),
+            starts,
+            &[-2.0; 2],
+            &[0.5, 2.0],
+            stop,
+        );
         assert_eq!((&each[0].x, each[0].evaluations), (&bounded.x, bounded.evaluations));
         let second = minimise(rosenbrock, vec![0.4, 1.5], &[-2.0; 2], &[0.5, 2.0], stop);
         assert_eq!((&each[1].x, each[1].evaluations), (&second.x, second.evaluations));
@@ -386,11 +427,14 @@ mod tests {
             target in prop::collection::vec(-1.0..1.0f64, 8),
         ) {
             let n = 6;
-            let m = |r: usize, c: usize| entries[r * n + c];
+
             let a: Vec<f64> = (0..n * n).map(|i| {
-                (0..8).map(|r| m(r, i / n) * m(r, i % n)).sum::<f64>() + if i / n == i % n { 0.05 } else { 0.0 }
+                let ridge = if i / n == i % n { 0.05 } else { 0.0 };
+                let product = |r: usize| entries[r * n + i / n] * entries[r * n + i % n];
+                (0..8).map(product).sum::<f64>() + ridge
             }).collect();
-            let b: Vec<f64> = (0..n).map(|c| (0..8).map(|r| m(r, c) * target[r]).sum()).collect();
+            let b: Vec<f64> =
+                (0..n).map(|c| (0..8).map(|r| entries[r * n + c] * target[r]).sum()).collect();
             let x = nonnegative_quadratic(&a, &b, 20_000);
             for i in 0..n {
                 let gradient: f64 = (0..n).map(|j| a[i * n + j] * x[j]).sum::<f64>() - b[i];
@@ -411,18 +455,16 @@ mod tests {
     #[test]
     fn nearly_singular_systems_are_solved() {
         let n = 60;
-        let at = |i: usize| (i / 2) as f64 * 0.1;
-        let kernel = |x: f64, y: f64| (-0.5 * (x - y) * (x - y)).exp();
-        let a: Vec<f64> = (0..n * n).map(|i| kernel(at(i / n), at(i % n))).collect();
-        let b: Vec<f64> =
-            (0..n).map(|i| 0.3 * kernel(at(i), 0.42) + 0.7 * kernel(at(i), 2.33)).collect();
-        let value = |x: &[f64]| {
-            let ax = |i: usize| dot(&a[i * n..(i + 1) * n], x);
-            (0..n).map(|i| x[i] * (ax(i) - 2.0 * b[i])).sum::<f64>()
-        };
+
+        let a: Vec<f64> = (0..n * n).map(|i| gaussian(on_line(i / n), on_line(i % n))).collect();
+        let b: Vec<f64> = (0..n)
+            .map(|i| 0.3 * gaussian(on_line(i), 0.42) + 0.7 * gaussian(on_line(i), 2.33))
+            .collect();
+
         let (exact, swept) = (nonnegative_exact(&a, &b), nonnegative_quadratic(&a, &b, 100_000));
         assert!(exact.iter().all(|x| *x >= 0.0));
-        assert!(value(&exact) <= value(&swept) + 1e-9, "{} {}", value(&exact), value(&swept));
+        let [found, reference] = [&exact, &swept].map(|x| quadratic(&a, &b, x));
+        assert!(found <= reference + 1e-9, "{found} {reference}");
         assert!((exact.iter().sum::<f64>() - 1.0).abs() < 0.01);
         assert_eq!(nonnegative_exact(&a, &vec![-1.0; n]), vec![0.0; n]);
         assert!(nonnegative_exact(&[], &[]).is_empty());

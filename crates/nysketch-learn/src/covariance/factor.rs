@@ -57,8 +57,7 @@ impl Factor {
     /// overflows.
     pub(super) fn of_matrix(matrix: &SymmetricMatrix) -> Option<Self> {
         let lower = inverse_triangle(matrix, Instructions::best())?;
-        let log = |i: usize| lower[start(i) + i].ln();
-        let log_det = -2.0 * (0..matrix.dims()).map(log).sum::<f64>();
+        let log_det = -2.0 * (0..matrix.dims()).map(|i| lower[start(i) + i].ln()).sum::<f64>();
         Some(Factor { whitening: Whitening::Lower(lower.into()), log_det })
     }
 
@@ -162,7 +161,7 @@ fn inverse_triangle(matrix: &SymmetricMatrix, instructions: Instructions) -> Opt
 #[inline(always)]
 fn triangle(matrix: &SymmetricMatrix) -> Option<Vec<f64>> {
     let d = matrix.dims();
-    let least = 4.0 * f64::EPSILON * d as f64;
+    let tolerance = 4.0 * f64::EPSILON * d as f64;
     let mut l = matrix.lower().to_vec();
     for i in 0..d {
         let (above, row) = l.split_at_mut(start(i));
@@ -171,7 +170,7 @@ fn triangle(matrix: &SymmetricMatrix) -> Option<Vec<f64>> {
             row[j] = (row[j] - dot(&row[..j], &other[..j])) / other[j];
         }
         let pivot = row[i] - dot(&row[..i], &row[..i]);
-        if !(pivot.is_normal() && pivot > least * row[i]) {
+        if !(pivot.is_normal() && pivot > tolerance * row[i]) {
             return None;
         }
         row[i] = pivot.sqrt();
@@ -212,12 +211,11 @@ mod tests {
     /// near 100 in equal units.
     fn matrix(d: usize, rng: &mut ChaCha8Rng) -> SymmetricMatrix {
         let b: Vec<Vec<f64>> = (0..d).map(|_| (0..d).map(|_| normal(rng)).collect()).collect();
-        let unit = |i: usize| 10f64.powi(4 - 4 * (i as i32 % 3));
-        let entry = |i: usize, j: usize| {
+        let units: Vec<f64> = (0..d).map(|i| 10f64.powi(4 - 4 * (i as i32 % 3))).collect();
+        SymmetricMatrix::from_fn(d, |i, j| {
             let ridge = if i == j { 0.1 } else { 0.0 };
-            (dot(&b[i], &b[j]) / d as f64 + ridge) * unit(i) * unit(j)
-        };
-        SymmetricMatrix::from_fn(d, entry)
+            (dot(&b[i], &b[j]) / d as f64 + ridge) * units[i] * units[j]
+        })
     }
 
     proptest! {
@@ -234,7 +232,8 @@ mod tests {
             prop_assert_eq!(factor.dims(), d);
             let Whitening::Lower(w) = factor.whitening() else { panic!("a matrix") };
             for set in Instructions::all() {
-                prop_assert_eq!(&inverse_triangle(&matrix, set).unwrap()[..], &w[..], "{}", set.name());
+                let found = inverse_triangle(&matrix, set).unwrap();
+                prop_assert_eq!(&found[..], &w[..], "{}", set.name());
             }
             let rows: Vec<Vec<f64>> = matrix.rows().map(|row| factor.whiten(&row)).collect();
             for i in 0..d {
@@ -249,17 +248,21 @@ mod tests {
             columns.push(x.iter().copied());
             let q = Cholesky::new(&dense).unwrap().inverse_quadratic_forms(columns)[0];
             prop_assert!((factor.squared_distance(&x, &vec![0.0; d]) / q - 1.0).abs() < 1e-9);
-            let unit = |i: usize| 1.0 / matrix.get(i, i).sqrt();
-            let correlations = Matrix::from_fn(d, d, |i, j| matrix.get(i, j) * unit(i) * unit(j));
-            let logs: f64 = symmetric_eigen(&correlations).unwrap().values.iter().map(|v| v.ln()).sum();
-            let units: f64 = (0..d).map(|i| 2.0 * unit(i).ln()).sum();
+            let unit: Vec<f64> = (0..d).map(|i| 1.0 / matrix.get(i, i).sqrt()).collect();
+            let correlations = Matrix::from_fn(d, d, |i, j| matrix.get(i, j) * unit[i] * unit[j]);
+            let eigen = symmetric_eigen(&correlations).unwrap();
+            let logs: f64 = eigen.values.iter().map(|v| v.ln()).sum();
+            let units: f64 = unit.iter().map(|u| 2.0 * u.ln()).sum();
             prop_assert!((factor.log_det() - (logs - units)).abs() < 1e-9);
         }
 
         /// A matrix without correlations gives the same bits as its diagonal, except for the
         /// logarithms.
         #[test]
-        fn a_diagonal_is_a_matrix(variances in prop::collection::vec(1e-3..1e3f64, 1..20), seed in any::<u64>()) {
+        fn a_diagonal_is_a_matrix(
+            variances in prop::collection::vec(1e-3..1e3f64, 1..20),
+            seed in any::<u64>(),
+        ) {
             let d = variances.len();
             let full = SymmetricMatrix::from_fn(d, |i, j| if i == j { variances[i] } else { 0.0 });
             let full = Covariance::Full(full).cholesky().unwrap();
@@ -268,7 +271,9 @@ mod tests {
             let x: Vec<f64> = (0..d).map(|_| normal(&mut rng)).collect();
             prop_assert_eq!(full.whiten(&x), diagonal.whiten(&x));
             prop_assert_eq!(full.draw(&x, &mut rng.clone()), diagonal.draw(&x, &mut rng));
-            prop_assert!((full.log_density(&x, &vec![0.0; d]) - diagonal.log_density(&x, &vec![0.0; d])).abs() < 1e-11);
+            let zero = vec![0.0; d];
+            let [one, other] = [&full, &diagonal].map(|factor| factor.log_density(&x, &zero));
+            prop_assert!((one - other).abs() < 1e-11);
         }
     }
 
@@ -296,11 +301,13 @@ mod tests {
         }
     }
 
+    /// Returns the factor of `[[a, b], [b, c]]`.
+    fn full(a: f64, b: f64, c: f64) -> Option<Factor> {
+        Covariance::Full(SymmetricMatrix::from_rows(&[[a, b], [b, c]]).unwrap()).cholesky()
+    }
+
     #[test]
     fn what_is_not_positive_definite_has_no_factor() {
-        let full = |a: f64, b: f64, c: f64| {
-            Covariance::Full(SymmetricMatrix::from_rows(&[[a, b], [b, c]]).unwrap()).cholesky()
-        };
         assert!(full(1.0, 0.999, 1.0).is_some());
         // A matrix of rank one, up to rounding.
         assert!(full(0.1, 0.3, 0.9).is_none());

@@ -39,7 +39,6 @@ impl SymmetricMatrix {
     /// Creates a matrix from its complete rows. If they are not a symmetric matrix, returns the
     /// reason as the end of a sentence that starts with "it".
     pub fn from_rows(rows: &[impl AsRef<[f64]>]) -> Result<Self, &'static str> {
-        let at = |i: usize, j: usize| rows[i].as_ref()[j];
         if rows.iter().any(|row| row.as_ref().len() != rows.len()) {
             return Err("does not have as many rows as columns");
         }
@@ -48,13 +47,14 @@ impl SymmetricMatrix {
         }
         for i in 0..rows.len() {
             for j in 0..i {
-                let size = at(i, i).abs().sqrt() * at(j, j).abs().sqrt();
-                if (at(i, j) - at(j, i)).abs() > SYMMETRIC * size {
+                let (row, other) = (rows[i].as_ref(), rows[j].as_ref());
+                let size = row[i].abs().sqrt() * other[j].abs().sqrt();
+                if (row[j] - other[i]).abs() > SYMMETRIC * size {
                     return Err("is not symmetric");
                 }
             }
         }
-        Ok(Self::from_fn(rows.len(), at))
+        Ok(Self::from_fn(rows.len(), |i, j| rows[i].as_ref()[j]))
     }
 
     /// Returns the number of rows, which is also the number of columns.
@@ -111,9 +111,12 @@ mod tests {
         assert_eq!(SymmetricMatrix::from_rows(&other).unwrap(), matrix);
     }
 
+    fn how(rows: &[Vec<f64>]) -> &'static str {
+        SymmetricMatrix::from_rows(rows).unwrap_err()
+    }
+
     #[test]
-    fn what_is_wrong_is_said() {
-        let how = |rows: &[Vec<f64>]| SymmetricMatrix::from_rows(rows).unwrap_err();
+    fn errors_name_the_broken_rule() {
         assert!(how(&[vec![1.0, 0.0]]).contains("as many rows as columns"));
         assert!(how(&[vec![1.0, 0.5], vec![0.4, 1.0]]).contains("symmetric"));
         assert!(how(&[vec![f64::NAN]]).contains("finite"));
