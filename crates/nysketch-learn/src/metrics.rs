@@ -92,25 +92,23 @@ impl Risks {
         labels: &[&Arc<str>],
     ) {
         let (model, rows) = (predictor.model(), rows.into());
-        let said = predictor.predict(rows, Detail::Density);
-        let n = said.label.len();
-        let weight = |i: usize| weights.get(i).copied().unwrap_or(1.0);
-        let sum = |values: &mut dyn Iterator<Item = f64>| -> f64 {
-            values.enumerate().map(|(i, x)| weight(i) * x).sum()
-        };
-        let squared = sum(&mut said.squared_distance.iter().copied());
+        let predictions = predictor.predict(rows, Detail::Density);
+        let n = predictions.label.len();
+        let squared = weighted_sum(weights, predictions.squared_distance.iter().copied());
         self.rows += n as u64;
-        self.weight += (0..n).map(weight).sum::<f64>();
+        self.weight += weighted_sum(weights, std::iter::repeat_n(1.0, n));
         self.squared += squared;
         self.squared_table_units +=
-            match model.scale.iter().all(|s| *s == 1.0) && model.categories().is_empty() {
-                true => squared,
-                false => sum(&mut squared_table_units(model, rows.values, &said).into_iter()),
+            if model.scale.iter().all(|s| *s == 1.0) && model.categories().is_empty() {
+                squared
+            } else {
+                weighted_sum(weights, squared_table_units(model, rows.values, &predictions))
             };
-        self.distance += sum(&mut said.squared_distance.iter().map(|d2| d2.sqrt()));
-        self.log_density += sum(&mut said.log_density.iter().copied());
+        self.distance +=
+            weighted_sum(weights, predictions.squared_distance.iter().map(|d2| d2.sqrt()));
+        self.log_density += weighted_sum(weights, predictions.log_density.iter().copied());
         if !matches!(model.shape, Shape::Components { .. }) {
-            for (label, cluster) in labels.iter().zip(said.label) {
+            for (label, cluster) in labels.iter().zip(predictions.label) {
                 *self.table.entry(((*label).clone(), cluster as usize)).or_default() += 1;
             }
         }
@@ -161,35 +159,62 @@ impl Evaluation {
     }
 }
 
+/// Returns the sum of values times weights; the weights are one if none are given.
+fn weighted_sum(weights: &[f64], values: impl IntoIterator<Item = f64>) -> f64 {
+    let weight = weights.iter().copied().chain(std::iter::repeat(1.0));
+    values.into_iter().zip(weight).map(|(x, weight)| weight * x).sum()
+}
+
+/// Returns the squared distance of a row from a point, over its present values.
+fn squared_distance(row: &[f64], point: &[f64]) -> f64 {
+    let present = row.iter().zip(point).filter(|(x, _)| !x.is_nan());
+    present.map(|(x, c)| (x - c) * (x - c)).sum()
+}
+
 /// Returns the squared distance of each row from its centre, mean or projection, in the table's
 /// units.
-fn squared_table_units(model: &Model, rows: &[f64], said: &Predictions) -> Vec<f64> {
+fn squared_table_units(model: &Model, rows: &[f64], predictions: &Predictions) -> Vec<f64> {
     let (d, k) = (model.columns.len(), model.k());
-    let distance = |row: &[f64], centre: &[f64]| -> f64 {
-        let there = row.iter().zip(centre).filter(|(x, _)| !x.is_nan());
-        there.map(|(x, c)| (x - c) * (x - c)).sum()
-    };
-    let rows = rows.chunks_exact(d).zip(&said.label);
+    let rows = rows.chunks_exact(d).zip(&predictions.label);
     match &model.shape {
         Shape::Centres { centres: places, .. } | Shape::Mixture { means: places, .. } => {
-            rows.map(|(row, label)| distance(row, &places[*label as usize])).collect()
+            rows.map(|(row, label)| squared_distance(row, &places[*label as usize])).collect()
         }
         Shape::Components { .. } => rows
-            .zip(said.transformed.chunks_exact(k))
+            .zip(predictions.transformed.chunks_exact(k))
             .map(|((row, _), coordinates)| model.unexplained(row, coordinates).1)
             .collect(),
     }
 }
 
-/// Returns the sums of a contingency table by label, by cluster and in total.
-fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f64) {
-    let (mut labels, mut clusters, mut total) = (BTreeMap::new(), BTreeMap::new(), 0.0);
-    for ((l, c), n) in table {
-        *labels.entry(&**l).or_insert(0.0) += *n as f64;
-        *clusters.entry(*c).or_insert(0.0) += *n as f64;
-        total += *n as f64;
+/// The sums of a contingency table.
+#[derive(Default)]
+struct Margins<'a> {
+    labels: BTreeMap<&'a str, f64>,
+    clusters: BTreeMap<usize, f64>,
+    total: f64,
+}
+
+impl<'a> Margins<'a> {
+    fn new(table: &'a Contingency) -> Self {
+        let mut margins = Margins::default();
+        for ((label, cluster), n) in table {
+            *margins.labels.entry(label).or_insert(0.0) += *n as f64;
+            *margins.clusters.entry(*cluster).or_insert(0.0) += *n as f64;
+            margins.total += *n as f64;
+        }
+        margins
     }
-    (labels, clusters, total)
+}
+
+/// Returns the number of pairs of n items.
+fn pairs(n: f64) -> f64 {
+    n * (n - 1.0) / 2.0
+}
+
+/// Returns the entropy of a partition, given the sizes of its parts.
+fn entropy<'a>(parts: impl Iterator<Item = &'a f64>, total: f64) -> f64 {
+    parts.map(|n| -n / total * (n / total).ln()).sum()
 }
 
 /// Returns the adjusted Rand index: 1 for equal partitions, 0 on average for random ones.
@@ -200,22 +225,20 @@ fn margins(table: &Contingency) -> (BTreeMap<&str, f64>, BTreeMap<usize, f64>, f
 /// assert_eq!(adjusted_rand(&table), 1.0);
 /// ```
 pub fn adjusted_rand(table: &Contingency) -> f64 {
-    let (labels, clusters, total) = margins(table);
-    let pairs = |n: f64| n * (n - 1.0) / 2.0;
+    let Margins { labels, clusters, total } = Margins::new(table);
     let together: f64 = table.values().map(|n| pairs(*n as f64)).sum();
     let by_label: f64 = labels.values().map(|n| pairs(*n)).sum();
     let by_cluster: f64 = clusters.values().map(|n| pairs(*n)).sum();
     let expected = by_label * by_cluster / pairs(total).max(1.0);
-    let most = (by_label + by_cluster) / 2.0;
-    if most == expected { 1.0 } else { (together - expected) / (most - expected) }
+    let max = (by_label + by_cluster) / 2.0;
+    if max == expected { 1.0 } else { (together - expected) / (max - expected) }
 }
 
 /// Returns the mutual information divided by the mean of the two entropies; 1 if both are zero.
 pub fn normalised_mutual_information(table: &Contingency) -> f64 {
-    let (labels, clusters, total) = margins(table);
-    let entropy = |n: &f64| -n / total * (n / total).ln();
-    let (h_labels, h_clusters): (f64, f64) =
-        (labels.values().map(entropy).sum(), clusters.values().map(entropy).sum());
+    let Margins { labels, clusters, total } = Margins::new(table);
+    let h_labels = entropy(labels.values(), total);
+    let h_clusters = entropy(clusters.values(), total);
     let shared: f64 = table
         .iter()
         .map(|((l, c), n)| {
@@ -234,12 +257,15 @@ mod tests {
     /// Values of scikit-learn 1.5 for labels 0 0 1 1 2 2 and clusters 0 0 1 2 2 2.
     #[test]
     fn agreement_with_labels() {
-        let table = |pairs: &[(&str, usize, u64)]| -> Contingency {
-            pairs.iter().map(|(label, cluster, n)| ((Arc::from(*label), *cluster), *n)).collect()
-        };
-        let equal = table(&[("e", 1, 3), ("i", 0, 4)]);
-        let one = table(&[("e", 1, 3)]);
-        let table = table(&[("a", 0, 2), ("b", 1, 1), ("b", 2, 1), ("c", 2, 2)]);
+        let equal: Contingency = [(("e".into(), 1), 3), (("i".into(), 0), 4)].into();
+        let one: Contingency = [(("e".into(), 1), 3)].into();
+        let table: Contingency = [
+            (("a".into(), 0), 2),
+            (("b".into(), 1), 1),
+            (("b".into(), 2), 1),
+            (("c".into(), 2), 2),
+        ]
+        .into();
         assert!((adjusted_rand(&table) - 0.444_444_4).abs() < 1e-6, "{}", adjusted_rand(&table));
         assert!(
             (normalised_mutual_information(&table) - 0.739_667_4).abs() < 1e-6,

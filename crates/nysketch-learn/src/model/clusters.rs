@@ -50,21 +50,25 @@ impl Model {
             Shape::Mixture { weights, means, .. } => (weights, means),
             Shape::Components { .. } => return Vec::new(),
         };
-        let cluster = |label: usize| Cluster {
-            label,
-            share: weights[label],
-            rows: (weights[label] * self.rows as f64).round() as u64,
-            spread: self.profile.as_ref().and_then(|p| p.spread.get(label)).map(|s| self.spread(s)),
-            traits: self.traits(self.facts(label, centres)),
-        };
-        (0..weights.len()).map(cluster).collect()
+        (0..weights.len())
+            .map(|label| Cluster {
+                label,
+                share: weights[label],
+                rows: (weights[label] * self.rows as f64).round() as u64,
+                spread: self
+                    .profile
+                    .as_ref()
+                    .and_then(|p| p.spread.get(label))
+                    .map(|s| self.spread(s)),
+                traits: self.traits(self.facts(label, centres)),
+            })
+            .collect()
     }
 
     /// Returns the root mean squared distance from their mean of rows with these standard
     /// deviations, in the coordinates of the fit: `√Σ_j (deviation_j/s_j)²`.
     pub fn spread(&self, deviations: &[f64]) -> f64 {
-        let square = |(d, scale): (&f64, &f64)| (d / scale).powi(2);
-        deviations.iter().zip(&self.scale).map(square).sum::<f64>().sqrt()
+        deviations.iter().zip(&self.scale).map(|(d, scale)| (d / scale).powi(2)).sum::<f64>().sqrt()
     }
 
     /// Returns the known statistics of the rows of a cluster.

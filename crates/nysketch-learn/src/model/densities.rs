@@ -22,7 +22,8 @@ const SHARES: [f64; 19] = [
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let densities = fit(&sketch, &FitParams::new(Task::Gmm, 3))?.densities.unwrap();
 /// let threshold = densities.threshold(0.05).unwrap();
-/// println!("one row in twenty has a log density below {threshold:.2}, give or take {:.3}", densities.error(0.05));
+/// let error = densities.error(0.05);
+/// println!("one row in twenty has a log density below {threshold:.2}, give or take {error:.3}");
 /// # Ok(())
 /// # }
 /// ```
@@ -54,16 +55,16 @@ impl Densities {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let total: f64 = weights.iter().sum();
         let (mut below, mut at) = (0.0, 0);
-        let mut quantile = |share: f64| {
+        let mut quantiles = Vec::with_capacity(SHARES.len());
+        for share in SHARES {
             // Half of the weight of a point counts as below it.
             while at + 1 < points.len() && below + 0.5 * points[at].1 < share * total {
                 below += points[at].1;
                 at += 1;
             }
-            points[at].0
-        };
-        let log_density = SHARES.iter().map(|share| quantile(*share)).collect();
-        let share = SHARES.to_vec();
+            quantiles.push(points[at].0);
+        }
+        let (share, log_density) = (SHARES.to_vec(), quantiles);
         Some(Densities { share, log_density, error: Vec::new(), witnesses: 0 })
     }
 
@@ -88,8 +89,8 @@ impl Densities {
 
     /// Moves the quantiles towards others of the same shares by this part of the difference.
     pub(crate) fn move_towards(&mut self, other: &Densities, part: f64) {
-        for (own, other) in self.log_density.iter_mut().zip(&other.log_density) {
-            *own += part * (other - *own);
+        for (log, other) in self.log_density.iter_mut().zip(&other.log_density) {
+            *log += part * (other - *log);
         }
     }
 
@@ -107,13 +108,12 @@ impl Densities {
 
     /// Returns whether all numbers are valid.
     pub(crate) fn is_valid(&self) -> bool {
-        let rising =
-            |x: &[f64]| x.windows(2).all(|w| w[0] <= w[1]) && x.iter().all(|x| x.is_finite());
         self.share.len() == self.log_density.len()
             && self.share.len() > 1
             && self.share.iter().all(|s| *s > 0.0 && *s < 1.0)
             && self.share.windows(2).all(|w| w[0] < w[1])
-            && rising(&self.log_density)
+            && self.log_density.windows(2).all(|w| w[0] <= w[1])
+            && self.log_density.iter().all(|x| x.is_finite())
             && (self.error.is_empty() || self.error.len() == self.share.len())
             && self.error.iter().all(|e| e.is_finite() && *e >= 0.0)
     }

@@ -79,15 +79,21 @@ pub(super) fn recipe<S: Serializer>(
     if recipe.is_plain(&names) {
         return None::<RecipeFile>.serialize(serializer);
     }
-    let category = |c: &Category| CategoryFile {
-        name: c.name.clone(),
-        levels: c.levels.clone(),
-        weight: c.weight,
-    };
-    let step = |n: &Number| StepFile { input: n.input.clone(), step: n.step.name().into() };
     Some(RecipeFile {
-        categories: recipe.categories.iter().map(category).collect(),
-        steps: recipe.numbers.iter().map(step).collect(),
+        categories: recipe
+            .categories
+            .iter()
+            .map(|c| CategoryFile {
+                name: c.name.clone(),
+                levels: c.levels.clone(),
+                weight: c.weight,
+            })
+            .collect(),
+        steps: recipe
+            .numbers
+            .iter()
+            .map(|n| StepFile { input: n.input.clone(), step: n.step.name().into() })
+            .collect(),
         units: recipe.units.iter().map(|u| [u.start, u.end]).collect(),
         least_present: recipe.least_present,
     })
@@ -128,8 +134,7 @@ impl ModelFile {
         }
         // Backquotes mark names of parameters, which front ends respell as options; use other
         // quotes.
-        let how = |e: serde_json::Error| format!("is not valid: {e}").replace('`', "'");
-        serde_json::from_str(text).map_err(|e| bad(how(e)))
+        serde_json::from_str(text).map_err(|e| bad(format!("is not valid: {e}").replace('`', "'")))
     }
 
     /// Converts the file to a model, which is not checked yet.
@@ -240,13 +245,15 @@ impl ModelFile {
             let variances = field(&mut self.variances, "variances", self.task)?;
             return Ok(variances.into_iter().map(Covariance::Diagonal).collect());
         }
-        let matrix = |rows: Vec<Vec<f64>>| {
-            SymmetricMatrix::from_rows(&rows)
-                .map(Covariance::Full)
-                .map_err(|how| bad(format!("has a covariance that {how}")))
-        };
         let matrices = field(&mut self.covariances, "covariances", self.task)?;
-        let mut covariances = matrices.into_iter().map(matrix).collect::<Result<Vec<_>>>()?;
+        let mut covariances = matrices
+            .into_iter()
+            .map(|rows| {
+                SymmetricMatrix::from_rows(&rows)
+                    .map(Covariance::Full)
+                    .map_err(|how| bad(format!("has a covariance that {how}")))
+            })
+            .collect::<Result<Vec<_>>>()?;
         if kind == CovarianceKind::Tied {
             if covariances.len() != 1 {
                 return Err(
@@ -293,15 +300,18 @@ impl Serialize for Shape {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let file = match self {
             Shape::Mixture { weights, means, covariance, covariances } => {
-                let matrix = |c| match c {
-                    &Covariance::Diagonal(_) => None,
-                    Covariance::Full(matrix) => Some(matrix),
+                let variances = if covariance.is_matrix() {
+                    Vec::new()
+                } else {
+                    covariances.iter().map(Covariance::variances).collect()
                 };
-                let variances = match covariance.is_matrix() {
-                    true => Vec::new(),
-                    false => covariances.iter().map(Covariance::variances).collect(),
-                };
-                let mut covariances: Vec<_> = covariances.iter().filter_map(matrix).collect();
+                let mut covariances: Vec<_> = covariances
+                    .iter()
+                    .filter_map(|c| match c {
+                        &Covariance::Diagonal(_) => None,
+                        Covariance::Full(matrix) => Some(matrix),
+                    })
+                    .collect();
                 if *covariance == CovarianceKind::Tied {
                     covariances.truncate(1);
                 }

@@ -13,7 +13,8 @@ pub type Interval = [f64; 2];
 /// including landmarks and scales.
 ///
 /// ```
-/// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+/// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams};
+/// use nysketch::{Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 7)?.rows(0, 1500).values)?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
@@ -71,20 +72,26 @@ impl Intervals {
     /// Returns whether the intervals can belong to a model with these numbers of clusters or
     /// principal components, and of columns.
     pub(crate) fn fits(&self, clusters: usize, components: usize, columns: usize) -> bool {
-        let ordered = |[low, high]: &Interval| low.is_finite() && high.is_finite() && low <= high;
-        let share = |x: &f64| (0.0..=1.0).contains(x);
-        let centre = |c: &Vec<Interval>| c.len() == columns && c.iter().all(ordered);
         self.confidence > 0.0
             && self.confidence < 1.0
             && self.folds >= 2
-            && self.risk.iter().all(ordered)
+            && self.risk.iter().all(is_ordered)
             && [self.stability.len(), self.weights.len(), self.centres.len()] == [clusters; 3]
             && self.stability.iter().all(|s| (0.0..=1.0 + 1e-9).contains(s))
-            && self.weights.iter().flatten().all(|w| ordered(w) && w.iter().all(share))
-            && self.centres.iter().flatten().all(centre)
+            && self
+                .weights
+                .iter()
+                .flatten()
+                .all(|w| is_ordered(w) && w.iter().all(|x| (0.0..=1.0).contains(x)))
+            && self.centres.iter().flatten().all(|c| c.len() == columns && c.iter().all(is_ordered))
             && self.weights.iter().zip(&self.centres).all(|(w, c)| w.is_some() == c.is_some())
             && [&self.explained_variance, &self.explained_variance_ratio]
                 .iter()
-                .all(|all| all.len() == components && all.iter().all(ordered))
+                .all(|all| all.len() == components && all.iter().all(is_ordered))
     }
+}
+
+/// Returns whether the ends of an interval are finite and in order.
+fn is_ordered([low, high]: &Interval) -> bool {
+    low.is_finite() && high.is_finite() && low <= high
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// How a search ended.
 ///
 /// ```
-/// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Status, Task, fit, plan_for};
+/// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Status, Task};
+/// use nysketch::{fit, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let mixture = Mixture::new(4, 5, 3.0, 7)?;
 /// let source = mixture.source(2000);
@@ -56,7 +57,7 @@ impl From<optimize::Status> for Status {
 /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
 /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 /// let report = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?.report;
-/// println!("{} in {:.2} s, {} iterations: {:?}", report.decoder, report.seconds, report.iterations, report.status);
+/// println!("{} in {:.2} s: {:?}", report.decoder, report.seconds, report.status);
 /// assert_eq!(report.decoder, "cells");
 /// # Ok(())
 /// # }
@@ -152,9 +153,10 @@ impl Report {
         let noun = if k == 1 { "component" } else { "components" };
         let verb = if self.collapsed == 1 { "is" } else { "are" };
         Some(format!(
-            "{} of {k} {noun} {verb} no wider in some direction than `min_variance={share}` allows: rows repeat values \
-             there, or columns depend on one another, and densities depend on that limit; raise `min_variance`, use \
-             fewer components, or leave such columns out",
+            "{} of {k} {noun} {verb} no wider in some direction than `min_variance={share}` \
+             allows: rows repeat values there, or columns depend on one another, and densities \
+             depend on that limit; raise `min_variance`, use fewer components, or leave such \
+             columns out",
             self.collapsed
         ))
     }
