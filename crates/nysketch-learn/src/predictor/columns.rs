@@ -10,7 +10,7 @@
 //! | `pc1`, `pc2`, … | coordinate along each principal component | pca |
 
 use super::rows::ModelRows;
-use super::{Detail, Predictor};
+use super::{Detail, Predictions, Predictor};
 use crate::model::{Model, Shape};
 use nysketch_core::error::{Error, Result};
 
@@ -103,20 +103,21 @@ impl Column {
     /// Returns the flag of the rows whose density under a mixture is below that of all but about
     /// this share of the rows of the sketch.
     pub fn outlier(model: &Model, share: f64) -> Result<Column> {
-        let refuse = |expected: String, got: String| Err(Error::parameter("`flag`", expected, got));
         if !matches!(model.shape, Shape::Mixture { .. }) {
             let got = format!("{share} for a {} model", model.task);
-            return refuse("used with a mixture".into(), got);
+            return Err(Error::parameter("`flag`", "used with a mixture", got));
         }
         let Some(densities) = &model.densities else {
-            let expected = "used with a mixture that knows the densities of its rows: fit it again, from a sketch with cells";
-            return refuse(expected.into(), share.to_string());
+            let expected = "used with a mixture that knows the densities of its rows: fit it \
+                            again, from a sketch with cells";
+            return Err(Error::parameter("`flag`", expected, share));
         };
         match densities.threshold(share) {
             Some(threshold) => Ok(Column::Outlier { threshold }),
             None => {
-                let (least, most) = densities.range();
-                refuse(format!("a share of the rows between {least} and {most}"), share.to_string())
+                let (min, max) = densities.range();
+                let expected = format!("a share of the rows between {min} and {max}");
+                Err(Error::parameter("`flag`", expected, share))
             }
         }
     }
@@ -154,42 +155,72 @@ impl Predictor<'_> {
         let rows = rows.into();
         let (d, k) = (self.model().columns.len(), self.model().k());
         let n = rows.len(d);
-        let row = |i: &usize| rows.some(*i..i + 1, d);
-        let usable = |i: &usize| self.model().unusable(row(i).values, row(i).codes).is_none();
-        let at: Vec<usize> = (0..n).filter(usable).collect();
-        let all = at.len() == n;
-        let values: Vec<f64> =
-            at.iter().filter(|_| !all).flat_map(|i| row(i).values).copied().collect();
-        let codes: Vec<u32> =
-            at.iter().filter(|_| !all).flat_map(|i| row(i).codes).copied().collect();
+        let mut usable = Vec::with_capacity(n);
+        for i in 0..n {
+            let row = rows.some(i..i + 1, d);
+            if self.model().unusable(row.values, row.codes).is_none() {
+                usable.push(i);
+            }
+        }
+        let all = usable.len() == n;
+        let (mut values, mut codes) = (Vec::new(), Vec::new());
+        for i in usable.iter().filter(|_| !all) {
+            let row = rows.some(*i..i + 1, d);
+            values.extend_from_slice(row.values);
+            codes.extend_from_slice(row.codes);
+        }
         let some = ModelRows { values: &values, codes: &codes };
         let detail = columns.iter().map(|c| c.detail()).max().unwrap_or(Detail::Label);
-        let p = self.predict(if all { rows } else { some }, detail);
-        let numbers = |values: Vec<f64>| {
-            Values::Numbers(if all { values } else { spread(n, &at, values, f64::NAN) })
-        };
-        let of = |column: &Column| match *column {
-            Column::Label => {
-                let labels = p.label.iter().map(|l| *l as i32).collect();
-                Values::Labels(if all { labels } else { spread(n, &at, labels, -1) })
-            }
-            Column::Distance => numbers(p.squared_distance.iter().map(|d2| d2.sqrt()).collect()),
-            Column::LogDensity => numbers(p.log_density.clone()),
-            Column::Outlier { threshold } => {
-                let flags = p.log_density.iter().map(|l| Some(*l < threshold)).collect();
-                Values::Flags(if all { flags } else { spread(n, &at, flags, None) })
-            }
-            Column::Probability(c) | Column::Coordinate(c) => {
-                numbers(p.transformed.iter().skip(c).step_by(k).copied().collect())
-            }
-        };
-        columns.iter().map(of).collect()
+        let predictions = self.predict(if all { rows } else { some }, detail);
+        let placed = Placed { predictions, rows: n, usable, k };
+        columns.iter().map(|column| placed.column(*column)).collect()
     }
 }
 
-/// Places `values` at these positions among n, with `filler` elsewhere.
-fn spread<T: Copy>(n: usize, at: &[usize], values: Vec<T>, filler: T) -> Vec<T> {
-    let mut all = vec![filler; n];
-    at.iter().zip(values).for_each(|(i, value)| all[*i] = value);
-    all
+/// The predictions of the usable rows, and their places among all rows.
+struct Placed {
+    predictions: Predictions,
+    /// Number of all rows.
+    rows: usize,
+    /// The index of each usable row.
+    usable: Vec<usize>,
+    /// Number of centres or components of the model.
+    k: usize,
+}
+
+impl Placed {
+    /// Returns a column, with a value for every row.
+    fn column(&self, column: Column) -> Values {
+        let p = &self.predictions;
+        match column {
+            Column::Label => {
+                Values::Labels(self.spread(p.label.iter().map(|l| *l as i32).collect(), -1))
+            }
+            Column::Distance => {
+                self.numbers(p.squared_distance.iter().map(|d2| d2.sqrt()).collect())
+            }
+            Column::LogDensity => self.numbers(p.log_density.clone()),
+            Column::Outlier { threshold } => {
+                let flags = p.log_density.iter().map(|l| Some(*l < threshold)).collect();
+                Values::Flags(self.spread(flags, None))
+            }
+            Column::Probability(c) | Column::Coordinate(c) => {
+                self.numbers(p.transformed.iter().skip(c).step_by(self.k).copied().collect())
+            }
+        }
+    }
+
+    fn numbers(&self, values: Vec<f64>) -> Values {
+        Values::Numbers(self.spread(values, f64::NAN))
+    }
+
+    /// Places the values of the usable rows among all rows, with `filler` elsewhere.
+    fn spread<T: Copy>(&self, values: Vec<T>, filler: T) -> Vec<T> {
+        if self.usable.len() == self.rows {
+            return values;
+        }
+        let mut all = vec![filler; self.rows];
+        self.usable.iter().zip(values).for_each(|(i, value)| all[*i] = value);
+        all
+    }
 }

@@ -11,7 +11,8 @@
 //!
 //! ```
 //! use nysketch::predictor::{Detail, Predictor};
-//! # use nysketch::{fit, plan_for, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+//! # use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+//! # use nysketch::{fit, plan_for};
 //! # fn main() -> nysketch::Result<()> {
 //! # let rows = Mixture::new(2, 3, 4.0, 7)?.rows(0, 500).values;
 //! # let table = Table::unnamed(2, rows.clone())?;
@@ -19,10 +20,10 @@
 //! # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
 //! let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
 //! let predictor = Predictor::new(&model);
-//! let said = predictor.predict(&rows, Detail::Label);
-//! assert_eq!(said.label.len(), 500);
+//! let predictions = predictor.predict(&rows, Detail::Label);
+//! assert_eq!(predictions.label.len(), 500);
 //! // Two unit variances.
-//! assert!(said.squared_distance.iter().sum::<f64>() / 500.0 < 2.5);
+//! assert!(predictions.squared_distance.iter().sum::<f64>() / 500.0 < 2.5);
 //! # Ok(())
 //! # }
 //! ```
@@ -171,7 +172,8 @@ impl<'a> Predictor<'a> {
     /// # let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
     /// # let sketch = Sketch::of(&plan, &table, SketchParams::default(), &())?;
     /// let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3))?;
-    /// let (predictor, why_not) = Predictor::new(&model).on_device(DeviceChoice::Auto, Some(900), 1)?;
+    /// let predictor = Predictor::new(&model);
+    /// let (predictor, why_not) = predictor.on_device(DeviceChoice::Auto, Some(900), 1)?;
     /// assert_eq!(predictor.predict(&rows, Detail::Label).label.len(), 900);
     /// assert_eq!(predictor.device_remark(), None);
     /// // Starting a GPU does not pay for so few rows.
@@ -223,16 +225,15 @@ impl<'a> Predictor<'a> {
         }
         // Rows with missing values are predicted one by one, complete rows together.
         let mut out = Predictions::default();
-        let lacks = |i: usize| rows.values[i * d..(i + 1) * d].iter().any(|x| x.is_nan());
-        let n = rows.values.len() / d;
+        let has_missing: Vec<bool> =
+            rows.values.chunks_exact(d).map(|row| row.iter().any(|x| x.is_nan())).collect();
         let mut at = 0;
-        while at < n {
-            let holed = lacks(at);
-            let end = (at + 1..n).find(|i| lacks(*i) != holed).unwrap_or(n);
-            let some = rows.some(at..end, d);
-            match holed {
-                false => out.append(self.complete(some, detail)),
-                true => (at..end).for_each(|i| self.one(rows.some(i..i + 1, d), detail, &mut out)),
+        for run in has_missing.chunk_by(|a, b| a == b) {
+            let end = at + run.len();
+            if run[0] {
+                (at..end).for_each(|i| self.one(rows.some(i..i + 1, d), detail, &mut out));
+            } else {
+                out.append(self.complete(rows.some(at..end, d), detail));
             }
             at = end;
         }
@@ -241,24 +242,23 @@ impl<'a> Predictor<'a> {
 
     /// Predicts one row with missing values.
     fn one(&self, row: ModelRows<'_>, detail: Detail, out: &mut Predictions) {
-        let said = self.model.predict_row(row.values, row.codes);
-        out.label.push(said.label as u32);
-        out.squared_distance.push(said.squared_distance);
+        let found = self.model.predict_row(row.values, row.codes);
+        out.label.push(found.label as u32);
+        out.squared_distance.push(found.squared_distance);
         if detail >= Detail::Density {
-            out.log_density.extend(said.log_density);
+            out.log_density.extend(found.log_density);
         }
         match &self.model.shape {
             Shape::Centres { centres, .. } if detail == Detail::All => {
-                let place = |c: usize| {
+                out.transformed.extend((0..centres.len()).map(|c| {
                     let terms = self.terms.get(c);
                     self.model.squared_distance(row.values, row.codes, &centres[c], terms).sqrt()
-                };
-                out.transformed.extend((0..centres.len()).map(place));
+                }));
             }
             Shape::Mixture { .. } if detail == Detail::All => {
-                out.transformed.extend(said.transformed);
+                out.transformed.extend(found.transformed);
             }
-            Shape::Components { .. } => out.transformed.extend(said.transformed),
+            Shape::Components { .. } => out.transformed.extend(found.transformed),
             _ => {}
         }
     }
@@ -337,9 +337,9 @@ impl<'a> Predictor<'a> {
         out: &mut Predictions,
     ) {
         self.each(rows, |row, codes, scores| {
-            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let label = match scores.iter().position(|s| *s == most) {
-                Some(label) if most > f64::NEG_INFINITY => label,
+            let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let label = match scores.iter().position(|s| *s == max) {
+                Some(label) if max > f64::NEG_INFINITY => label,
                 // The row is so far out that every density is zero: use the nearest mean.
                 _ => self.model.nearest(row, codes, means).0,
             };
@@ -348,10 +348,10 @@ impl<'a> Predictor<'a> {
             let levels = self.terms.get(label).map(|terms| self.of_levels(terms, codes));
             out.squared_distance.push(levels.map_or(numbers, |levels| numbers + levels));
             if detail >= Detail::Density {
-                let log_density = log_sum(scores, most);
+                let log_density = log_sum(scores, max);
                 out.log_density.push(log_density);
                 if detail == Detail::All {
-                    out.transformed.extend(scores.iter().enumerate().map(|(c, s)| match most {
+                    out.transformed.extend(scores.iter().enumerate().map(|(c, s)| match max {
                         // Every density is zero: the nearest mean has probability one.
                         f64::NEG_INFINITY => f64::from(u8::from(c == label)),
                         _ => (s - log_density).exp(),
@@ -397,19 +397,22 @@ impl<'a> Predictor<'a> {
     /// Returns `Σ_j ((x_j − c_j)/s_j)²`, with the order of operations of the reference.
     #[inline]
     fn squared_distance(&self, row: &[f64], centre: &[f64]) -> f64 {
-        let square = |((x, c), f): ((&f64, &f64), &f64)| ((x - c) * f) * ((x - c) * f);
-        row.iter().zip(centre).zip(&self.inverse_scale).map(square).sum()
+        row.iter()
+            .zip(centre)
+            .zip(&self.inverse_scale)
+            .map(|((x, c), f)| ((x - c) * f) * ((x - c) * f))
+            .sum()
     }
 }
 
-/// Returns `log Σ_c exp(scores_c)`, where `most` is the largest score.
-fn log_sum(scores: &[f64], most: f64) -> f64 {
-    if most == f64::NEG_INFINITY {
-        return most;
+/// Returns `log Σ_c exp(scores_c)`, where `max` is the largest score.
+fn log_sum(scores: &[f64], max: f64) -> f64 {
+    if max == f64::NEG_INFINITY {
+        return max;
     }
-    let small = |s: &f64| *s - most > -NEGLIGIBLE;
-    let sum: f64 = scores.iter().copied().filter(small).map(|s| (s - most).exp()).sum();
-    most + sum.ln()
+    let sum: f64 =
+        scores.iter().copied().filter(|s| *s - max > -NEGLIGIBLE).map(|s| (s - max).exp()).sum();
+    max + sum.ln()
 }
 
 #[cfg(test)]

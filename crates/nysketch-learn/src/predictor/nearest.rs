@@ -72,7 +72,7 @@ struct Proof {
     of_both: f64,
     /// Factor of the bound on `‖y‖`.
     of_row: f64,
-    least: f64,
+    constant: f64,
 }
 
 impl Proof {
@@ -82,7 +82,7 @@ impl Proof {
         Proof {
             of_both: second_order * UNIT * (d + 4.0) / 2.0,
             of_row: second_order * 4.0 * UNIT,
-            least: second_order * d.sqrt() * 2.0f64.powi(-73),
+            constant: second_order * d.sqrt() * 2.0f64.powi(-73),
         }
     }
 
@@ -91,7 +91,7 @@ impl Proof {
     #[inline(always)]
     fn holds(&self, first: f32, second: f32, length: f64) -> bool {
         let (a, b) = (f64::from(first).sqrt(), f64::from(second).sqrt());
-        let doubt = self.of_both * (a + b) + self.of_row * (a + length) + self.least;
+        let doubt = self.of_both * (a + b) + self.of_row * (a + length) + self.constant;
         // An infinite second distance belongs to a centre that does not exist, or is much farther
         // than the first.
         first <= FAR && (b - a > doubt || second == f32::INFINITY)
@@ -106,7 +106,7 @@ impl Reach for Proof {
         let a = f64::from(nearest).sqrt();
         // The smallest second distance that completes the proof, with a margin for rounding here.
         // Centres have norms of at most 1.
-        let doubt = (2.0 * self.of_both + self.of_row) * a + self.of_row + self.least;
+        let doubt = (2.0 * self.of_both + self.of_row) * a + self.of_row + self.constant;
         let second = a + 1.01 * doubt / (1.0 - self.of_both);
         ((second * second) as f32).next_up()
     }
@@ -122,15 +122,8 @@ impl NearestCentre {
         let d = inverse_scale.len();
         let origin: Vec<f64> =
             (0..d).map(|j| centres.iter().map(|c| c[j] / centres.len() as f64).sum()).collect();
-        let length =
-            |point: &mut dyn Iterator<Item = f64>| point.map(|x| x * x).sum::<f64>().sqrt();
-        let scaled = |c: &[f64], factor: &[f64]| -> Vec<f64> {
-            (0..d).map(|j| (c[j] - origin[j]) * factor[j]).collect()
-        };
-        let farthest = centres
-            .iter()
-            .map(|c| length(&mut scaled(c, inverse_scale).into_iter()))
-            .fold(0.0, f64::max);
+        let farthest =
+            centres.iter().map(|c| length(scaled(c, &origin, inverse_scale))).fold(0.0, f64::max);
         // Powers of two within these bounds are exact, and so are products with them.
         let unit = match farthest {
             0.0 => 1.0,
@@ -141,18 +134,18 @@ impl NearestCentre {
         if !factor.iter().all(|f| f.is_normal()) {
             return None;
         }
-        let mut seen = HashSet::new();
+        let mut distinct = HashSet::new();
         let (mut narrow, mut centre) = (Vec::new(), Vec::new());
         for (c, values) in centres.iter().enumerate() {
             // Adding zero makes -0 and 0 equal.
             let bits: Vec<u64> = values.iter().map(|x| (x + 0.0).to_bits()).collect();
-            if seen.insert(bits) {
-                narrow.extend(scaled(values, &factor).into_iter().map(|x| x as f32));
+            if distinct.insert(bits) {
+                narrow.extend(scaled(values, &origin, &factor).map(|x| x as f32));
                 centre.push(c as u32);
             }
         }
         let points = Points::new(d, narrow);
-        let lengths = points.rows().map(|w| length(&mut w.iter().map(|x| f64::from(*x)))).collect();
+        let lengths = points.rows().map(|w| length(w.iter().map(|x| f64::from(*x)))).collect();
         Some(NearestCentre {
             instructions,
             search: Search::new(
@@ -229,6 +222,16 @@ impl NearestCentre {
         let search = search.get_or_insert_with(|| self.search.clone());
         search.block_two(z, &self.proof, nearest);
     }
+}
+
+/// Returns the norm of a vector.
+fn length(vector: impl Iterator<Item = f64>) -> f64 {
+    vector.map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// Returns `(c_j − o_j) f_j`.
+fn scaled(c: &[f64], origin: &[f64], factor: &[f64]) -> impl Iterator<Item = f64> {
+    c.iter().zip(origin).zip(factor).map(|((c, o), f)| (c - o) * f)
 }
 
 /// Computes `z_j = f32((x_j − o_j) f_j)` for some rows.

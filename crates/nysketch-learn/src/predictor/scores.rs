@@ -66,29 +66,21 @@ pub struct Panels {
 impl Panels {
     fn new(model: &Model, inverse_scale: &[f64], instructions: Instructions) -> Self {
         let (d, k) = (model.columns.len(), model.k());
-        let table = |of: &dyn Fn(usize, usize) -> f64| -> Vec<[f64; LANES]> {
-            let entry = |p: usize, j: usize, l: usize| match p * LANES + l {
-                c if c < k => of(c, j),
-                _ => 0.0,
-            };
-            let at = |p: usize| (0..d).map(move |j| std::array::from_fn(|l| entry(p, j, l)));
-            (0..k.div_ceil(LANES)).flat_map(at).collect()
-        };
         let inverse = inverse_scale;
         let factors = model.shape.factors();
         let (centre, factor) = match &model.shape {
             Shape::Centres { centres, .. } => {
-                (table(&|c, j| centres[c][j]), table(&|_, j| inverse[j]))
+                (panels(k, d, |c, j| centres[c][j]), panels(k, d, |_, j| inverse[j]))
             }
             Shape::Mixture { means, .. } => {
-                let whitening = |c: usize, j: usize| match factors[c].whitening() {
+                let whitening = panels(k, d, |c, j| match factors[c].whitening() {
                     Whitening::Diagonal(w) => w[j],
                     Whitening::Lower(_) => unreachable!("full covariances are whitened"),
-                };
-                (table(&|c, j| means[c][j]), table(&whitening))
+                });
+                (panels(k, d, |c, j| means[c][j]), whitening)
             }
             Shape::Components { mean, components, .. } => {
-                (table(&|_, j| mean[j]), table(&|c, j| components[c][j] * inverse[j]))
+                (panels(k, d, |_, j| mean[j]), panels(k, d, |c, j| components[c][j] * inverse[j]))
             }
         };
         let peak = match &model.shape {
@@ -103,11 +95,24 @@ impl Panels {
 
     fn of(&self, rows: &[f64], out: &mut Vec<f64>) {
         out.resize(rows.len() / self.dims * self.k, 0.0);
-        match self.linear {
-            true => self.instructions.run(Score::<true> { of: self, rows, out }),
-            false => self.instructions.run(Score::<false> { of: self, rows, out }),
+        if self.linear {
+            self.instructions.run(Score::<true> { of: self, rows, out })
+        } else {
+            self.instructions.run(Score::<false> { of: self, rows, out })
         }
     }
+}
+
+/// Returns `of(c, j)` for k centres in d columns as `[panel][column][lane]`, zero in lanes without
+/// a centre.
+fn panels(k: usize, d: usize, of: impl Fn(usize, usize) -> f64) -> Vec<[f64; LANES]> {
+    let mut table = vec![[0.0; LANES]; k.div_ceil(LANES) * d];
+    for c in 0..k {
+        for j in 0..d {
+            table[c / LANES * d + j][c % LANES] = of(c, j);
+        }
+    }
+    table
 }
 
 struct Score<'a, const LINEAR: bool> {

@@ -95,6 +95,10 @@ fn settings() -> impl Strategy<Value = (usize, usize, u64, f64, f64, bool)> {
     (1usize..24, 1usize..80, any::<u64>(), offset, spread, any::<bool>())
 }
 
+fn kinds() -> impl Strategy<Value = CovarianceKind> {
+    prop::sample::select(CovarianceKind::choices().map(|c| c.value).collect::<Vec<_>>())
+}
+
 fn scales(draw: &mut Draw, d: usize, scaled: bool) -> Vec<f64> {
     (0..d).map(|_| if scaled { (6.0 * draw.one()).exp() } else { 1.0 }).collect()
 }
@@ -114,7 +118,8 @@ proptest! {
         let centres = draw.points(k, offset, spread, &scale);
         let rows = draw.rows(300, &centres, spread, &scale);
         let rows: Vec<f64> = rows.chunks(d).filter(|r| usable(r)).flatten().copied().collect();
-        let model = model(Task::Kmeans, scale, Shape::Centres { weights: vec![1.0 / k as f64; k], centres });
+        let weights = vec![1.0 / k as f64; k];
+        let model = model(Task::Kmeans, scale, Shape::Centres { weights, centres });
         let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row, &[])).collect();
         for set in Instructions::all() {
             for detail in [Detail::Label, Detail::All] {
@@ -132,7 +137,7 @@ proptest! {
     #[test]
     fn components_are_those_of_the_slow_version(
         (d, k, seed, offset, spread, scaled) in settings(),
-        covariance in prop::sample::select(CovarianceKind::choices().map(|c| c.value).collect::<Vec<_>>()),
+        covariance in kinds(),
     ) {
         let mut draw = Draw(seed);
         let scale = scales(&mut draw, d, scaled);
@@ -140,26 +145,32 @@ proptest! {
         let rows = draw.rows(100, &means, spread, &scale);
         let rows: Vec<f64> = rows.chunks(d).filter(|r| usable(r)).flatten().copied().collect();
         let same = draw.below(2) == 0;
-        let variance = |x: f64, s: f64| (if same { 0.1 } else { (2.0 * x).exp() }) * (spread * s).powi(2);
-        let covariances: Vec<Covariance> = (0..if covariance == CovarianceKind::Tied { 1 } else { k })
+
+        let different = if covariance == CovarianceKind::Tied { 1 } else { k };
+        let covariances: Vec<Covariance> = (0..different)
             .map(|_| {
                 let spherical = draw.one();
-                let of = |s: &f64| match covariance {
-                    CovarianceKind::Spherical => variance(spherical, *s),
-                    _ => variance(draw.one(), *s),
-                };
-                let variances: Vec<f64> = scale.iter().map(of).collect();
+                let mut variances = Vec::new();
+                for s in &scale {
+                    let is_spherical = covariance == CovarianceKind::Spherical;
+                    let x = if is_spherical { spherical } else { draw.one() };
+                    let variance = if same { 0.1 } else { (2.0 * x).exp() };
+                    variances.push(variance * (spread * s).powi(2));
+                }
                 // Correlations that decrease with the distance between columns.
-                let entry = |i: usize, j: usize| (variances[i] * variances[j]).sqrt() * 0.7f64.powi((i - j) as i32);
-                match covariance.is_matrix() {
-                    true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
-                    false => Covariance::Diagonal(variances),
+                if covariance.is_matrix() {
+                    Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| {
+                        (variances[i] * variances[j]).sqrt() * 0.7f64.powi((i - j) as i32)
+                    }))
+                } else {
+                    Covariance::Diagonal(variances)
                 }
             })
             .collect();
         let covariances = (0..k).map(|c| covariances[c % covariances.len()].clone()).collect();
         let weights = vec![1.0 / k as f64; k];
-        let model = model(Task::Gmm, scale, Shape::Mixture { weights, means, covariance, covariances });
+        let shape = Shape::Mixture { weights, means, covariance, covariances };
+        let model = model(Task::Gmm, scale, shape);
         let slow: Vec<_> = rows.chunks_exact(d).map(|row| model.predict_row(row, &[])).collect();
         for set in Instructions::all() {
             let fast = Predictor::with(&model, set).predict(&rows, Detail::All);
@@ -173,9 +184,12 @@ proptest! {
                     // Skipped terms and rounding are below 2⁻⁵² of the largest term; k such terms
                     // are added.
                     let near = 1e-14 * (100.0 + k as f64 + log.abs());
-                    prop_assert!((fast.log_density[i] - log).abs() <= near, "{} {}", fast.log_density[i], log);
-                    for (a, b) in fast.transformed[i * k..(i + 1) * k].iter().zip(&slow.transformed) {
-                        prop_assert!((a - b).abs() <= 4.0 * near * b.max(1e-3) || log < -1e6, "{} {}", a, b);
+                    let found = fast.log_density[i];
+                    prop_assert!((found - log).abs() <= near, "{found} {log}");
+                    let found = &fast.transformed[i * k..(i + 1) * k];
+                    for (a, b) in found.iter().zip(&slow.transformed) {
+                        let is_near = (a - b).abs() <= 4.0 * near * b.max(1e-3);
+                        prop_assert!(is_near || log < -1e6, "{a} {b}");
                     }
                 }
             }
@@ -222,10 +236,9 @@ fn principal_components_as_one_row_at_a_time() {
         let fast = Predictor::with(&model, set).predict(&rows, Detail::Label);
         for (i, row) in rows.chunks_exact(d).enumerate() {
             let slow = model.predict_row(row, &[]);
-            let near = |a: f64, b: f64| (a - b).abs() <= 1e-13;
-            let same = fast.transformed[i * k..].iter().zip(&slow.transformed);
-            assert!(same.into_iter().all(|(a, b)| near(*a, *b)));
-            assert!(near(fast.squared_distance[i], slow.squared_distance));
+            let mut pairs = fast.transformed[i * k..].iter().zip(&slow.transformed);
+            assert!(pairs.all(|(a, b)| (a - b).abs() <= 1e-13));
+            assert!((fast.squared_distance[i] - slow.squared_distance).abs() <= 1e-13);
         }
     }
 }

@@ -34,12 +34,16 @@ impl Whitened {
         factors: Vec<Factor>,
         instructions: Instructions,
     ) -> Self {
-        let component = |((weight, mean), factor): ((&f64, &Vec<f64>), Factor)| Component {
-            peak: log_peak(*weight, &factor),
-            mean: mean.clone(),
-            factor,
-        };
-        let components = weights.iter().zip(means).zip(factors).map(component).collect();
+        let components = weights
+            .iter()
+            .zip(means)
+            .zip(factors)
+            .map(|((weight, mean), factor)| Component {
+                peak: log_peak(*weight, &factor),
+                mean: mean.clone(),
+                factor,
+            })
+            .collect();
         Whitened { instructions, components }
     }
 
