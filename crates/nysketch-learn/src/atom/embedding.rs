@@ -52,6 +52,17 @@ enum Kind {
     Fourier,
 }
 
+/// An inner product of two atoms, with its gradients with respect to the first.
+#[derive(Debug, Clone)]
+pub struct Inner {
+    /// The inner product.
+    pub value: f64,
+    /// The gradient with respect to the mean.
+    pub by_mean: Vec<f64>,
+    /// The gradient with respect to the variances.
+    pub by_variance: Vec<f64>,
+}
+
 impl Embedding {
     /// Creates the embedding at one bandwidth of a sketch that has rows and kernel sums. `map` is
     /// the Nyström map of that bandwidth if the sketch has landmarks.
@@ -150,14 +161,15 @@ impl Embedding {
                 self.features(&atom.mean, &vec![0.0; self.dims])
             }
             (Covariance::Full(gamma), Kind::Nystrom { .. }) => {
-                let entry =
-                    |i: usize, j: usize| gamma.get(i, j) + if i == j { self.sigma2 } else { 0.0 };
-                let v = Covariance::Full(SymmetricMatrix::from_fn(self.dims, entry));
+                let v = Covariance::Full(SymmetricMatrix::from_fn(self.dims, |i, j| {
+                    gamma.get(i, j) + if i == j { self.sigma2 } else { 0.0 }
+                }));
                 let factor = v.cholesky()?;
                 let peak = 0.5 * (self.dims as f64 * self.sigma2.ln() - factor.log_det());
-                let feature =
-                    |x: &[f64]| (peak - 0.5 * factor.squared_distance(x, &atom.mean)).exp();
-                self.points.chunks_exact(self.dims).map(feature).collect()
+                self.points
+                    .chunks_exact(self.dims)
+                    .map(|x| (peak - 0.5 * factor.squared_distance(x, &atom.mean)).exp())
+                    .collect()
             }
             (Covariance::Full(gamma), Kind::Fourier) => {
                 let mut features = self.features(&atom.mean, &vec![0.0; self.dims]);
@@ -233,10 +245,12 @@ impl Embedding {
                 if self.kernel == Kernel::Laplace {
                     let slope = scale / self.sigma2.sqrt();
                     for ((column, mu), mean) in columns.columns().zip(mu).zip(mean) {
-                        let turn = |(x, p): (&f64, &f64)| {
-                            if x == mu { 0.0 } else { p * (x - mu).signum() }
-                        };
-                        *mean += slope * column.iter().zip(&pull).map(turn).sum::<f64>();
+                        *mean += slope
+                            * column
+                                .iter()
+                                .zip(&pull)
+                                .map(|(x, p)| if x == mu { 0.0 } else { p * (x - mu).signum() })
+                                .sum::<f64>();
                     }
                     return;
                 }
@@ -257,10 +271,10 @@ impl Embedding {
             Kind::Fourier => {
                 let half = features.len() / 2;
                 let ((cos, sin), (by_cos, by_sin)) = (features.split_at(half), y.split_at(half));
-                let turn = |j: usize| by_sin[j] * cos[j] - by_cos[j] * sin[j];
-                let size = |j: usize| by_cos[j] * cos[j] + by_sin[j] * sin[j];
-                let turns: Vec<f64> = (0..half).map(turn).collect();
-                let sizes: Vec<f64> = (0..half).map(size).collect();
+                let turns: Vec<f64> =
+                    (0..half).map(|j| by_sin[j] * cos[j] - by_cos[j] * sin[j]).collect();
+                let sizes: Vec<f64> =
+                    (0..half).map(|j| by_cos[j] * cos[j] + by_sin[j] * sin[j]).collect();
                 let mut moments = vec![[0.0; 2]; d];
                 let columns = &self.columns;
                 let turned = Turned { columns, turns: &turns, sizes: &sizes, out: &mut moments };
@@ -291,10 +305,14 @@ impl Embedding {
 
     /// Returns `G = ⟨A(P_1), A(P_2)⟩` in the full feature space and its gradients with respect to
     /// the first atom: `Π √(σ²/V) exp(−½ Σ (μ_1 − μ_2)²/V)` with V = γ_1 + γ_2 + σ².
-    pub fn inner(&self, a: (&[f64], &[f64]), b: (&[f64], &[f64])) -> (f64, Vec<f64>, Vec<f64>) {
+    pub fn inner(&self, a: (&[f64], &[f64]), b: (&[f64], &[f64])) -> Inner {
         if self.kernel == Kernel::Laplace {
             let kernel = self.kernel();
-            return (kernel.value(a.0, b.0), kernel.gradient(a.0, b.0), vec![0.0; self.dims]);
+            return Inner {
+                value: kernel.value(a.0, b.0),
+                by_mean: kernel.gradient(a.0, b.0),
+                by_variance: vec![0.0; self.dims],
+            };
         }
         let mut exponent = 0.0;
         let (mut mean, mut variance) = (vec![0.0; self.dims], vec![0.0; self.dims]);
@@ -308,7 +326,7 @@ impl Embedding {
         }
         let value = exponent.exp();
         mean.iter_mut().chain(&mut variance).for_each(|g| *g *= value);
-        (value, mean, variance)
+        Inner { value, by_mean: mean, by_variance: variance }
     }
 }
 
@@ -384,18 +402,17 @@ mod tests {
     use nysketch_core::plan::sampling::Sampling;
     use nysketch_core::planning::{PlanParams, plan_for};
     use nysketch_core::rows::Table;
+    use nysketch_core::rows::synthetic::Mixture;
     use proptest::prelude::*;
     use std::sync::Arc;
 
     fn embedding(fourier: bool, seed: u64) -> Embedding {
-        let rows = nysketch_core::rows::synthetic::Mixture::new(3, 3, 1.0, seed)
-            .unwrap()
-            .rows(0, 200)
-            .values;
+        let rows = Mixture::new(3, 3, 1.0, seed).unwrap().rows(0, 200).values;
         let table = Table::unnamed(3, rows).unwrap();
-        let params = match fourier {
-            true => PlanParams::default().fourier(12),
-            false => PlanParams::default().landmarks(15).sampling(Sampling::Uniform),
+        let params = if fourier {
+            PlanParams::default().fourier(12)
+        } else {
+            PlanParams::default().landmarks(15).sampling(Sampling::Uniform)
         };
         let params = params.bandwidths([3.0]).seed(seed);
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
@@ -403,6 +420,22 @@ mod tests {
             let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
             Context::new(&sketch).embedding(0).unwrap().clone()
         }
+    }
+
+    /// Step of central differences.
+    const H: f64 = 1e-5;
+
+    /// Returns the derivative of a function of x by coordinate `k`, by central differences.
+    fn slope(x: &[f64], k: usize, of: impl Fn(&[f64]) -> f64) -> f64 {
+        let (mut above, mut below) = (x.to_vec(), x.to_vec());
+        above[k] += H;
+        below[k] -= H;
+        (of(&above) - of(&below)) / (2.0 * H)
+    }
+
+    /// Returns `yᵀf` for the features f of an atom.
+    fn pull(embedding: &Embedding, mean: &[f64], variance: &[f64], y: &[f64]) -> f64 {
+        embedding.features(mean, variance).iter().zip(y).map(|(f, y)| f * y).sum()
     }
 
     proptest! {
@@ -418,20 +451,22 @@ mod tests {
         ) {
             let e = embedding(fourier, seed);
             let y: Vec<f64> = (0..e.len()).map(|j| ((j * 7 + 3) % 5) as f64 - 2.0).collect();
-            let at = |m: &[f64], v: &[f64]| -> f64 { e.features(m, v).iter().zip(&y).map(|(f, y)| f * y).sum() };
+
             let other_variance = [0.3, 0.6, 0.9];
-            let inner = |m: &[f64], v: &[f64]| e.inner((m, v), (&other, &other_variance)).0;
+
             let (mut gm, mut gv) = (vec![0.0; 3], vec![0.0; 3]);
             e.add_vjp((&mean, &variance), &e.features(&mean, &variance), &y, 1.0, &mut gm, &mut gv);
-            let (_, im, iv) = e.inner((&mean, &variance), (&other, &other_variance));
-            let h = 1e-5;
+            let inner = e.inner((&mean, &variance), (&other, &other_variance));
+            let (im, iv) = (inner.by_mean, inner.by_variance);
             for k in 0..3 {
-                let shifted = |x: &[f64], by: f64| { let mut x = x.to_vec(); x[k] += by; x };
-                let dm = (at(&shifted(&mean, h), &variance) - at(&shifted(&mean, -h), &variance)) / (2.0 * h);
-                let dv = (at(&mean, &shifted(&variance, h)) - at(&mean, &shifted(&variance, -h))) / (2.0 * h);
-                prop_assert!((gm[k] - dm).abs() < 1e-7 && (gv[k] - dv).abs() < 1e-7, "{gm:?} {dm} {gv:?} {dv}");
-                let dm = (inner(&shifted(&mean, h), &variance) - inner(&shifted(&mean, -h), &variance)) / (2.0 * h);
-                let dv = (inner(&mean, &shifted(&variance, h)) - inner(&mean, &shifted(&variance, -h))) / (2.0 * h);
+
+                let dm = slope(&mean, k, |m| pull(&e, m, &variance, &y));
+                let dv = slope(&variance, k, |v| pull(&e, &mean, v, &y));
+                prop_assert!((gm[k] - dm).abs() < 1e-7, "{gm:?} {dm}");
+                prop_assert!((gv[k] - dv).abs() < 1e-7, "{gv:?} {dv}");
+                let against = (&other[..], &other_variance[..]);
+                let dm = slope(&mean, k, |m| e.inner((m, &variance), against).value);
+                let dv = slope(&variance, k, |v| e.inner((&mean, v), against).value);
                 prop_assert!((im[k] - dm).abs() < 1e-8 && (iv[k] - dv).abs() < 1e-8);
             }
         }
@@ -440,7 +475,11 @@ mod tests {
         /// with a quadrature along one axis (γ zero in the others), with 61 nodes over ±6 standard
         /// deviations.
         #[test]
-        fn gaussians_are_averages_of_diracs(fourier in any::<bool>(), seed in 0u64..10, variance in 0.1..2.0f64) {
+        fn gaussians_are_averages_of_diracs(
+            fourier in any::<bool>(),
+            seed in 0u64..10,
+            variance in 0.1..2.0f64,
+        ) {
             let e = embedding(fourier, seed);
             let mean = [0.3, -0.2, 0.5];
             let exact = e.features(&mean, &[0.0, variance, 0.0]);
@@ -477,14 +516,17 @@ mod tests {
                     + if i == 2 && j == 2 { 1e-12 } else { 0.0 }
             });
             let mean = vec![0.3, -0.2, 0.5];
-            let exact = e.features_of(&Atom::new(1.0, mean.clone(), Covariance::Full(gamma))).unwrap();
+            let atom = Atom::new(1.0, mean.clone(), Covariance::Full(gamma));
+            let exact = e.features_of(&atom).unwrap();
             let mut sum = vec![0.0; exact.len()];
             let mut mass = 0.0;
-            for (a, b) in (-30..=30).flat_map(|a| (-30..=30).map(move |b| (f64::from(a) * 0.2, f64::from(b) * 0.2))) {
+            for i in 0..61 * 61 {
+                let [a, b] = [i / 61, i % 61].map(|at| f64::from(at - 30) * 0.2);
                 let w = (-0.5 * (a * a + b * b)).exp();
                 mass += w;
-                let place = |j: usize| mean[j] + a * one.sqrt() * axes[0][j] + b * other.sqrt() * axes[1][j];
-                let f = e.features(&[place(0), place(1), mean[2]], &[0.0; 3]);
+                let (one, other) = (a * one.sqrt(), b * other.sqrt());
+                let [x, y] = [0, 1].map(|j| mean[j] + one * axes[0][j] + other * axes[1][j]);
+                let f = e.features(&[x, y, mean[2]], &[0.0; 3]);
                 sum.iter_mut().zip(f).for_each(|(s, f)| *s += w * f);
             }
             for (s, x) in sum.iter().zip(&exact) {
@@ -500,26 +542,28 @@ mod tests {
             mean in prop::collection::vec(-2.0..2.0f64, 3),
             y in prop::collection::vec(-1.0..1.0f64, 15),
         ) {
-            let rows = nysketch_core::rows::synthetic::Mixture::new(3, 3, 1.0, seed).unwrap().rows(0, 200).values;
+            let mixture = Mixture::new(3, 3, 1.0, seed).unwrap();
+            let rows = mixture.rows(0, 200).values;
             let table = Table::unnamed(3, rows).unwrap();
-            let params = PlanParams::default().landmarks(15).kernel(Kernel::Laplace).bandwidths([3.0]);
+            let params = PlanParams::default().landmarks(15).kernel(Kernel::Laplace);
+            let params = params.bandwidths([3.0]);
             let plan = Arc::new(plan_for(&table, params).unwrap().0);
             let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
             let e = Context::new(&sketch).embedding(0).unwrap().clone();
-            let h = 1e-5;
             let landmarks = e.landmarks().unwrap();
-            prop_assume!(landmarks.iter().enumerate().all(|(i, x)| (x - mean[i % 3]).abs() > 2.0 * h));
+            prop_assume!(
+                landmarks.iter().enumerate().all(|(i, x)| (x - mean[i % 3]).abs() > 2.0 * H)
+            );
             let zero = [0.0; 3];
             let expected = e.kernel().against(&mean, plan.landmarks().unwrap());
             for (f, x) in e.features(&mean, &zero).iter().zip(expected) {
                 prop_assert!((f - x).abs() < 1e-12);
             }
-            let at = |m: &[f64]| -> f64 { e.features(m, &zero).iter().zip(&y).map(|(f, y)| f * y).sum() };
+
             let (mut gm, mut gv) = (vec![0.0; 3], vec![0.0; 3]);
             e.add_vjp((&mean, &zero), &e.features(&mean, &zero), &y, 1.0, &mut gm, &mut gv);
             for k in 0..3 {
-                let shifted = |by: f64| { let mut x = mean.clone(); x[k] += by; x };
-                let numeric = (at(&shifted(h)) - at(&shifted(-h))) / (2.0 * h);
+                let numeric = slope(&mean, k, |m| pull(&e, m, &zero, &y));
                 prop_assert!((gm[k] - numeric).abs() < 1e-7, "{gm:?} {numeric}");
             }
         }

@@ -1,12 +1,13 @@
 //! The decoder `cells`: centres and mixtures from cell moments and retained rows.
 
 use super::calibrate::weighted;
-use super::cells::{Cells, ended};
+use super::cell_mixture::ended;
+use super::cells::Cells;
 use super::context::Context;
-use super::decode::{Decode, Job};
+use super::decode::{Decode, Job, Mode};
 use super::em::Until;
 use super::given::given;
-use super::likelihood::Said;
+use super::likelihood::PointDensities;
 use super::params::{DEFAULT_MIN_VARIANCE, FitParams};
 use super::search::{CARRIED, Found, HeldOut, Search, work};
 use super::stand_ins::StandIns;
@@ -88,16 +89,20 @@ impl Decode for CellsDecoder {
 
     fn centres(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (cells, loss) = (job.context.clustered(), job.params.task.loss());
-        let (warm, k) = (in_space(cells, job.warm), job.params.k);
+        let (warm, k) = (in_space(cells, job.start.centres), job.params.k);
         let effort = effort(k, job.params.threads);
         let (rng, report) = (&mut job.rng, &mut job.report);
         // Only the cells know the levels of rows with missing values.
         let both = job.context.plan().is_partial() && !job.context.plan().categories().is_empty();
         let centres = match job.context.witness_points(false).filter(|_| !both) {
-            points if job.params.standstill => {
-                let unfolded = || job.context.clustered_unfolded().weighted_means();
-                standstill(points.cloned().unwrap_or_else(unfolded), warm, loss, report)
-            }
+            points if job.start.mode == Mode::Converge => standstill(
+                points
+                    .cloned()
+                    .unwrap_or_else(|| job.context.clustered_unfolded().weighted_means()),
+                warm,
+                loss,
+                report,
+            ),
             Some(points) => on_witnesses(cells, points, k, loss, effort, &warm, rng, report),
             None => cells.cluster(k, loss, effort, &warm, rng, report),
         };
@@ -108,7 +113,8 @@ impl Decode for CellsDecoder {
         if atoms.len() < k {
             let found = atoms.len();
             job.report.notes.push(format!(
-                "the sketch tells only {found} points apart, so there are {found} centres instead of {k}"
+                "the sketch tells only {found} points apart, so there are {found} centres instead \
+                 of {k}"
             ));
         }
         let plan = job.context.plan();
@@ -122,13 +128,14 @@ impl Decode for CellsDecoder {
 
     fn mixture(&self, job: &mut Job<'_>) -> Result<Vec<Atom>> {
         let (params, kind) = (job.params, job.kind);
-        let cells = match params.min_variance == DEFAULT_MIN_VARIANCE {
-            true => Cow::Borrowed(job.context.cells()),
-            false => Cow::Owned(job.context.cells().clone().floored(params.min_variance)),
+        let cells = if params.min_variance == DEFAULT_MIN_VARIANCE {
+            Cow::Borrowed(job.context.cells())
+        } else {
+            Cow::Owned(job.context.cells().clone().floored(params.min_variance))
         };
-        let alone = kind == CovarianceKind::Diag && job.warm.is_empty();
+        let alone = kind == CovarianceKind::Diag && job.start.centres.is_empty();
         if alone && job.context.witnessed().is_none() && job.context.is_plain() {
-            if params.of_search().any(|(name, _)| name != "`min_variance`") {
+            if params.of_search().iter().any(|(name, _)| *name != "`min_variance`") {
                 let note =
                     "starts, steps and tolerance of EM are for witness rows, which are not at hand";
                 job.report.notes.push(note.into());
@@ -153,9 +160,10 @@ impl Decode for CellsDecoder {
         report.status = ended(found.ended.converged);
         report.shrinkage = found.shrinkage;
         let described = described(job, &cells, &search, &found);
-        let held_out = match described.is_some() || points.are_all_rows() {
-            true => None,
-            false => search.held_out(&found),
+        let held_out = if described.is_some() || points.are_all_rows() {
+            None
+        } else {
+            search.held_out(&found)
         };
         let atoms = described.unwrap_or(found.atoms);
         estimate(job, &points, &atoms, held_out);
@@ -180,7 +188,7 @@ fn on_witnesses(
     let one = Effort { restarts: 1, ..effort };
     let short = Effort { iterations: RACE, ..effort };
     let given = warm.len() == k;
-    let (mut best, mut least) = (Vec::new(), f64::INFINITY);
+    let (mut best, mut min_risk) = (Vec::new(), f64::INFINITY);
     for run in 0..if given { 1 } else { effort.restarts } {
         let warm = if run == 0 { warm } else { &[] };
         let (_, mut centres) = means.cluster_from(k, loss, one, warm, rng);
@@ -190,11 +198,11 @@ fn on_witnesses(
         }
         points.iterate(&mut centres, loss, short);
         let risk = points.risk(&centres, loss);
-        if risk < least || run == 0 {
-            (least, best) = (risk, centres);
+        if risk < min_risk || run == 0 {
+            (min_risk, best) = (risk, centres);
         }
     }
-    report.objective.push(least);
+    report.objective.push(min_risk);
     report.iterations += points.iterate(&mut best, loss, effort);
     report.objective.push(points.risk(&best, loss));
     report.status = ended(report.iterations < effort.iterations);
@@ -219,10 +227,12 @@ fn standstill(
 fn in_space(cells: &Cells, warm: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let points = cells.weighted_means();
     let mass = points.mass();
-    let mean = |k: usize| points.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass;
     let mut warm = warm.to_vec();
     for centre in &mut warm {
-        centre.extend((centre.len()..points.dims()).map(mean));
+        centre.extend(
+            (centre.len()..points.dims())
+                .map(|k| points.iter().map(|(x, w)| w * x[k]).sum::<f64>() / mass),
+        );
     }
     warm
 }
@@ -231,15 +241,12 @@ fn in_space(cells: &Cells, warm: &[Vec<f64>]) -> Vec<Vec<f64>> {
 /// few to estimate them.
 fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
     let k = job.params.k;
-    let found = match job.warm.is_empty() {
-        true => {
-            let grown = search.grown(job.smaller, &mut job.rng);
-            search.best(k, grown, false, &mut job.rng)
-        }
-        false => {
-            let start = search.lifted(given(job, search.points));
-            search.best(k, vec![start], true, &mut job.rng)
-        }
+    let found = if job.start.centres.is_empty() {
+        let grown = search.grown(job.start.smaller, &mut job.rng);
+        search.best(k, grown, false, &mut job.rng)
+    } else {
+        let start = search.lifted(given(job, search.points));
+        search.best(k, vec![start], true, &mut job.rng)
     };
     let numbers = search.kind.parameters(k, job.context.plan().dims());
     let witnesses = search.points.witnesses();
@@ -248,12 +255,14 @@ fn searched(job: &mut Job<'_>, search: &Search<'_>) -> Found {
         return found;
     }
     let found = search.shrunk(found);
-    let drawn = match found.shrinkage > 0.0 {
-        true => ", so correlations were drawn towards those of all components",
-        false => "",
+    let drawn = if found.shrinkage > 0.0 {
+        ", so correlations were drawn towards those of all components"
+    } else {
+        ""
     };
     job.report.notes.push(format!(
-        "full covariances have {numbers} numbers here, more than a tenth of the {witnesses} witness rows{drawn}"
+        "full covariances have {numbers} numbers here, more than a tenth of the {witnesses} \
+         witness rows{drawn}"
     ));
     found
 }
@@ -267,12 +276,12 @@ fn described(
 ) -> Option<Vec<Atom>> {
     let points = search.points;
     let wide = job.context.plan().dims() > DESCRIBED;
-    if search.kind != CovarianceKind::Diag || !job.warm.is_empty() || points.are_all_rows() || wide
-    {
+    let is_given = !job.start.centres.is_empty();
+    if search.kind != CovarianceKind::Diag || is_given || points.are_all_rows() || wide {
         return None;
     }
     let other = cells.describe(job.params.k, &mut job.rng)?.atoms;
-    let likelihood = points.mean(&Said::new(points, &other).log_density).0;
+    let likelihood = points.mean(&PointDensities::new(points, &other).log_density).0;
     // The mixture that was fitted to the retained rows is more likely on them by chance alone.
     let numbers = search.kind.parameters(job.params.k, job.context.plan().dims());
     let chance = numbers as f64 / points.witnesses().max(1) as f64;
@@ -285,32 +294,39 @@ fn estimate(job: &mut Job<'_>, points: &StandIns, atoms: &[Atom], held_out: Opti
         return;
     }
     let (sketch, plan) = (job.context.sketch(), job.context.plan());
-    let said = Said::new(points, atoms);
+    let found = PointDensities::new(points, atoms);
     let optimism = held_out.as_ref().map_or(0.0, |h| h.optimism);
-    let (mean, error) = points.mean(&said.log_density);
+    let (mean, error) = points.mean(&found.log_density);
     // For retained rows that are also rows of this sketch, the in-sample value is correct. Whether
     // they are is unknown, so only half of their share of the optimism is subtracted, and the other
     // half is added to the error.
-    let seen = 0.5 * (points.witnesses() as f64 / sketch.weight()).min(1.0);
-    let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism) + seen * optimism;
+    let contained = 0.5 * (points.witnesses() as f64 / sketch.weight()).min(1.0);
+    let error = 1.96 * error.hypot(OPTIMISM_ERROR * optimism) + contained * optimism;
     // Retained rows are stored in single precision.
     let error = error.max(1e-5 * mean.abs());
-    let optimism = (1.0 - seen) * optimism;
+    let optimism = (1.0 - contained) * optimism;
     let logs = plan.frame.log_scale();
-    let entropy = points.mean(&said.entropy).0;
+    let entropy = points.mean(&found.entropy).0;
     job.report.likelihood = Some(Likelihood::new(mean - optimism - logs, error, entropy));
     job.report.sketch = Some(job.context.digest().to_string());
-    let in_table = |logs_of: &[f64]| logs_of.iter().map(|l| l - logs).collect::<Vec<f64>>();
-    let own = in_table(&said.log_density);
-    job.densities = Densities::new(&own, points.weights());
+    let in_table = in_table_units(&found.log_density, logs);
+    job.densities = Densities::new(&in_table, points.weights());
     let Some(densities) = &mut job.densities else { return };
     densities.estimated_by(points.witnesses(), |threshold| {
-        let below: Vec<f64> = own.iter().map(|l| f64::from(u8::from(*l < threshold))).collect();
+        let below: Vec<f64> =
+            in_table.iter().map(|l| f64::from(u8::from(*l < threshold))).collect();
         points.mean(&below).1
     });
     if let Some(held_out) = held_out
-        && let Some(other) = Densities::new(&in_table(&held_out.log_density), &held_out.weights)
+        && let Some(other) =
+            Densities::new(&in_table_units(&held_out.log_density, logs), &held_out.weights)
     {
-        densities.move_towards(&other, HELD_OUT * (1.0 - seen));
+        densities.move_towards(&other, HELD_OUT * (1.0 - contained));
     }
+}
+
+/// Returns the logarithms minus the log scale of the coordinates: log densities in the table's
+/// units.
+fn in_table_units(logs: &[f64], log_scale: f64) -> Vec<f64> {
+    logs.iter().map(|log| log - log_scale).collect()
 }

@@ -31,7 +31,8 @@ impl Decode for KernelDecoder {
         }
         check_kernel_sums(context, params)?;
         if context.calibrated()?.is_some_and(WeightedPoints::is_empty) {
-            let expected = "another, or the plan one of such rows: these are too far from all landmarks for kernel sums";
+            let expected = "another, or the plan one of such rows: these are too far from all \
+                            landmarks for kernel sums";
             return Err(Error::parameter("`decoder`", expected, "kernel"));
         }
         Ok(())
@@ -142,6 +143,15 @@ fn matcher_at<'a>(
     })
 }
 
+/// The atoms of one bandwidth.
+#[derive(Default)]
+struct Tried {
+    /// The difference of their moments from those of the data.
+    mismatch: f64,
+    atoms: Vec<Atom>,
+    report: Report,
+}
+
 /// Decodes a Fourier sketch. It has no landmarks on which to estimate a risk, so each bandwidth is
 /// decoded, and the atoms are kept whose mean and variances are nearest to those of the data, which
 /// the sketch knows exactly.
@@ -154,26 +164,26 @@ fn without_landmarks(job: &mut Job<'_>) -> Result<Vec<Atom>> {
         None => vec![bandwidths.len() / 2],
         Some(_) => vec![chosen_rung(context, params)?],
     };
-    let mut best: Option<(f64, Vec<Atom>, Report)> = None;
+    let mut best: Option<Tried> = None;
     for rung in rungs {
         let matcher = matcher_at(context, params, rung)?;
         let (bandwidth, rank) = (Some(bandwidths[rung]), Some(matcher.embedding.rank()));
-        let mut tried = Report { bandwidth, rank, ..job.report.clone() };
+        let mut report = Report { bandwidth, rank, ..job.report.clone() };
         let rng = &mut job.rng;
         let atoms = match (params.task, &job.known) {
-            (Task::Gmm, Some(known)) => matcher.known_variance(known, rng, &mut tried),
-            (Task::Gmm, None) => matcher.mixture(rng, &mut tried),
-            _ => matcher.shared_diagonal(rng, &mut tried),
+            (Task::Gmm, Some(known)) => matcher.known_variance(known, rng, &mut report),
+            (Task::Gmm, None) => matcher.mixture(rng, &mut report),
+            _ => matcher.shared_diagonal(rng, &mut report),
         };
         if !matcher.enough_moments() {
-            tried.status = Status::TooFewMoments;
+            report.status = Status::TooFewMoments;
         }
-        let off = context.space().mismatch(&atoms);
-        if best.as_ref().is_none_or(|(b, _, _)| off < *b) {
-            best = Some((off, atoms, tried));
+        let mismatch = context.space().mismatch(&atoms);
+        if best.as_ref().is_none_or(|best| mismatch < best.mismatch) {
+            best = Some(Tried { mismatch, atoms, report });
         }
     }
-    let (_, atoms, tried) = best.unwrap_or_default();
-    job.report = tried;
+    let Tried { atoms, report, .. } = best.unwrap_or_default();
+    job.report = report;
     Ok(atoms)
 }

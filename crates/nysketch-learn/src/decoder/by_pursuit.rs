@@ -9,7 +9,7 @@ use super::clompr::{Clompr, Pursued, Steps, objective_of};
 use super::constraints::Constraints;
 use super::context::Context;
 use super::decode::{Decode, Job};
-use super::params::{DEFAULT_REPLICATES, FitParams};
+use super::params::{DEFAULT_REPLICATES, FitParams, StartsFrom};
 use super::region::Region;
 use super::starts::Starts;
 use crate::atom::{Atom, Family};
@@ -54,9 +54,9 @@ impl Pursuit {
         job.report.bandwidth = Some(context.plan().bandwidths[rung]);
         let (embedding, space) = (context.embedding(rung)?, context.space());
         let d = embedding.dims();
-        let region = match params.blind {
-            true => Region::of_moments(context, &mut job.rng),
-            false => Region::of_rows(context, &mut job.rng),
+        let region = match params.starts {
+            StartsFrom::Moments => Region::of_moments(context, &mut job.rng),
+            StartsFrom::Rows => Region::of_rows(context, &mut job.rng),
         };
         let first_variance = match &family {
             Family::Dirac => vec![0.0; d],
@@ -84,13 +84,12 @@ impl Pursuit {
             },
             rows: context.sketch().rows() as f64,
         };
-        let pursue = |replicate: u64| {
+        let replicates = (0..params.replicates.unwrap_or(DEFAULT_REPLICATES) as u64).collect();
+        let found = in_parallel(params.threads, replicates, |replicate| {
             let mut rng = ChaCha8Rng::seed_from_u64(params.seed);
             rng.set_stream(1 + replicate);
             clompr.pursue(&mut rng)
-        };
-        let replicates = (0..params.replicates.unwrap_or(DEFAULT_REPLICATES) as u64).collect();
-        let found = in_parallel(params.threads, replicates, pursue);
+        });
         let report = &mut job.report;
         report.rank = Some(embedding.rank());
         report.replicates = found.iter().map(Pursued::value).collect();
@@ -150,10 +149,12 @@ fn best_rung(context: &Context<'_>, params: &FitParams) -> Result<usize> {
     let effort = Effort::new(2, 30);
     let centres = calibrated.cluster(params.k, Loss::Squared, effort, &mut rng);
     let wanted = 2.0 * calibrated.risk(&centres, Loss::Squared);
-    let distance = |s: f64| (s / wanted).ln().abs();
-    let nearest = (0..bandwidths.len())
-        .min_by(|&a, &b| distance(bandwidths[a]).total_cmp(&distance(bandwidths[b])));
-    Ok(nearest.filter(|_| wanted > 0.0).unwrap_or(middle))
+    if !(wanted > 0.0) {
+        return Ok(middle);
+    }
+    let distances: Vec<f64> = bandwidths.iter().map(|s| (s / wanted).ln().abs()).collect();
+    let nearest = (0..distances.len()).min_by(|&a, &b| distances[a].total_cmp(&distances[b]));
+    Ok(nearest.unwrap_or(middle))
 }
 
 #[cfg(test)]
@@ -182,9 +183,10 @@ mod tests {
     fn sketch_of(k: usize, m: usize, fourier: bool) -> (Table, Sketch) {
         let rows = Mixture::new(k, k, 2.0, 3).unwrap().rows(0, 4000).values;
         let table = Table::unnamed(k, rows).unwrap();
-        let params = match fourier {
-            true => PlanParams::default().fourier(m / 2),
-            false => PlanParams::default().landmarks(m).sampling(Sampling::Uniform),
+        let params = if fourier {
+            PlanParams::default().fourier(m / 2)
+        } else {
+            PlanParams::default().landmarks(m).sampling(Sampling::Uniform)
         };
         let collect = Collect { kernel: true, cells: false, moments: true };
         let sigma2 = 2.4 * k as f64;
@@ -199,16 +201,15 @@ mod tests {
             let (_, sketch) = sketch(fourier);
             let context = Context::new(&sketch);
             let params = FitParams::new(task, 5).decoder(Decoder::Clompr).seed(1);
-            let run = |n: usize, threads: usize| {
+            let [one, six, again] = [(1, 1), (6, 1), (6, 3)].map(|(n, threads)| {
                 context.fit(&params.clone().replicates(n).threads(threads)).unwrap()
-            };
-            let (one, six, again) = (run(1, 1), run(6, 1), run(6, 3));
+            });
             assert_eq!(six.shape, again.shape);
             assert_eq!(six.report.replicates, again.report.replicates);
             assert_eq!(one.report.replicates[0], six.report.replicates[0], "a prefix");
-            let least = six.report.replicates.iter().copied().fold(f64::INFINITY, f64::min);
+            let min = six.report.replicates.iter().copied().fold(f64::INFINITY, f64::min);
             let kept = six.report.objective[2 * 5];
-            assert_eq!(kept, least);
+            assert_eq!(kept, min);
             let polished = six.report.objective.last().copied().unwrap();
             assert!(polished <= kept * (1.0 + 1e-9), "{polished} {kept}");
             assert!(six.report.iterations > one.report.iterations);
@@ -230,13 +231,16 @@ mod tests {
             let Shape::Mixture { means, .. } = &model.shape else { unreachable!() };
             let labels = Mixture::new(5, 5, 2.0, 3).unwrap().rows(0, 4000).labels;
             for label in 0..5 {
-                let own =
-                    || table.values().chunks_exact(5).zip(&labels).filter(|(_, l)| **l == label);
-                let count = own().count() as f64;
-                let mean = |k: usize| own().map(|(x, _)| x[k]).sum::<f64>() / count;
-                let off =
-                    |found: &Vec<f64>| (0..5).map(|k| (found[k] - mean(k)).powi(2)).sum::<f64>();
-                let nearest = means.iter().map(off).fold(f64::INFINITY, f64::min);
+                let (mut mean, mut count) = ([0.0; 5], 0.0);
+                let rows = table.values().chunks_exact(5).zip(&labels);
+                for (row, _) in rows.filter(|(_, l)| **l == label) {
+                    mean.iter_mut().zip(row).for_each(|(m, x)| *m += x);
+                    count += 1.0;
+                }
+                let nearest = means
+                    .iter()
+                    .map(|found| (0..5).map(|k| (found[k] - mean[k] / count).powi(2)).sum::<f64>())
+                    .fold(f64::INFINITY, f64::min);
                 // The variance of a column within a cluster is one. With fifty moments the squared
                 // error is about a tenth of it; a missed cluster gives 8 or more.
                 assert!(nearest < 0.5, "fourier {fourier}, cluster {label}: {nearest}");
@@ -256,11 +260,10 @@ mod tests {
         let rounds = 2 * 10 + 1;
         let mut mended = 0;
         for seed in 0..12 {
-            let fit = |task: Task| {
+            let [report, diracs] = [Task::Gmm, Task::Kmeans].map(|task| {
                 let params = FitParams::new(task, 10).decoder(Decoder::Clompr).blind();
                 context.fit(&params.replicates(1).seed(seed)).unwrap().report
-            };
-            let report = fit(Task::Gmm);
+            });
             let replaced = report.objective.len() - 1 - rounds;
             if report.replicates[0] <= noise {
                 assert_eq!(replaced, 0, "seed {seed}");
@@ -269,7 +272,7 @@ mod tests {
                 assert!(before_polish < 0.9 * report.replicates[0], "seed {seed}");
                 mended += usize::from(before_polish <= noise);
             }
-            assert_eq!(fit(Task::Kmeans).objective.len(), rounds + 1, "seed {seed}");
+            assert_eq!(diracs.objective.len(), rounds + 1, "seed {seed}");
         }
         assert!(mended >= 2, "{mended}");
     }

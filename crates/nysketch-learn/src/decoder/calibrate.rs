@@ -54,11 +54,10 @@ pub fn calibrated(sketch: &Sketch, landmarks: &[f64]) -> WeightedPoints {
 pub fn weighted(points: &WeightedPoints, centres: Vec<Vec<f64>>) -> Vec<Atom> {
     let mut mass = vec![0.0; centres.len()];
     let total = points.mass();
-    for (w, own) in points.weights().iter().zip(points.assign(&centres)) {
-        mass[own] += w / total;
+    for (w, nearest) in points.weights().iter().zip(points.assign(&centres)) {
+        mass[nearest] += w / total;
     }
-    let atom = |(mean, weight): (Vec<f64>, f64)| Atom::dirac(weight, mean);
-    centres.into_iter().zip(mass).map(atom).collect()
+    centres.into_iter().zip(mass).map(|(mean, weight)| Atom::dirac(weight, mean)).collect()
 }
 
 /// Returns centres as atoms that share, in each column, the variance of the points around them.
@@ -78,6 +77,37 @@ pub struct Learned {
     pub likelihood: f64,
 }
 
+/// The settings of EM on a few points.
+struct Learning<'a> {
+    k: usize,
+    /// Minimum variance in each column.
+    floor: &'a Floor,
+    seed: u64,
+}
+
+impl Learning<'_> {
+    fn em(&self, points: &WeightedPoints, shrinkage: f64) -> Em<'_> {
+        let places: Vec<f64> = points.iter().flat_map(|(x, _)| x.into_owned()).collect();
+        let shaped = Shaped { kind: CovarianceKind::Diag, floor: self.floor, shrinkage };
+        Em::new(points.weights(), &places, &[], shaped)
+    }
+
+    /// Returns the most likely mixture of several starts, with its likelihood on the points.
+    fn learned(&self, points: &WeightedPoints, shrinkage: f64, starts: usize) -> Learned {
+        let (em, rng) = (self.em(points, shrinkage), &mut ChaCha8Rng::seed_from_u64(self.seed));
+        (0..starts)
+            .map(|_| {
+                let centres = points.cluster(self.k, Loss::Squared, Effort::new(2, 50), rng);
+                let mut atoms = pooled(points, centres);
+                atoms.iter_mut().for_each(|a| self.floor.lift(&mut a.covariance));
+                let until = Until { steps: STEPS, tolerance: TOLERANCE };
+                Learned { likelihood: em.run(&mut atoms, until).likelihood, atoms }
+            })
+            .reduce(|a, b| if b.likelihood > a.likelihood { b } else { a })
+            .expect("there is a start")
+    }
+}
+
 /// Learns a diagonal mixture of k components by EM. A few points do not determine all variances, so
 /// the variances of each component are shrunk towards those pooled over all components. The amount
 /// is the one for which mixtures of three quarters of the points are most likely on the remaining
@@ -85,44 +115,28 @@ pub struct Learned {
 ///
 /// `floor` is the minimum variance in each column.
 pub fn mixture(points: &WeightedPoints, k: usize, floor: &Floor, params: &FitParams) -> Learned {
-    let em = |points: &WeightedPoints, shrinkage: f64| {
-        let places: Vec<f64> = points.iter().flat_map(|(x, _)| x.into_owned()).collect();
-        let shaped = Shaped { kind: CovarianceKind::Diag, floor, shrinkage };
-        Em::new(points.weights(), &places, &[], shaped)
-    };
-    let learn = |points: &WeightedPoints, shrinkage: f64, starts: usize| {
-        let (em, rng) = (em(points, shrinkage), &mut ChaCha8Rng::seed_from_u64(params.seed));
-        let each = |_: usize| {
-            let centres = points.cluster(k, Loss::Squared, Effort::new(2, 50), rng);
-            let mut atoms = pooled(points, centres);
-            atoms.iter_mut().for_each(|a| floor.lift(&mut a.covariance));
-            let until = Until { steps: STEPS, tolerance: TOLERANCE };
-            Learned { likelihood: em.run(&mut atoms, until).likelihood, atoms }
-        };
-        let better = |a: Learned, b: Learned| if b.likelihood > a.likelihood { b } else { a };
-        (0..starts).map(each).reduce(better).expect("there is a start")
-    };
+    let learning = Learning { k, floor, seed: params.seed };
     let mut folds: Vec<_> = (0..FOLDS).map(|fold| points.without(fold, FOLDS)).collect();
     folds.retain(|(rest, fold)| rest.len() >= k && !fold.is_empty());
     if folds.is_empty() {
         // There are too few points to hold any out.
-        return learn(points, 0.0, STARTS);
+        return learning.learned(points, 0.0, STARTS);
     }
-    let told: f64 = folds.iter().map(|(_, fold)| fold.mass()).sum();
+    let mass: f64 = folds.iter().map(|(_, fold)| fold.mass()).sum();
     let tried = SHRINKAGES.iter().flat_map(|s| folds.iter().map(move |fold| (*s, fold))).collect();
-    let held_out = |(shrinkage, (rest, fold)): (f64, &(WeightedPoints, WeightedPoints))| {
-        let mut atoms = learn(rest, shrinkage, STARTS / 3).atoms;
-        em(fold, 0.0).step(&mut atoms) * fold.mass() / told
-    };
-    let said = in_parallel(params.threads, tried, held_out);
-    let scored = said.chunks(folds.len()).map(|each| each.iter().sum::<f64>()).zip(SHRINKAGES);
+    let likelihoods = in_parallel(params.threads, tried, |(shrinkage, (rest, fold))| {
+        let mut atoms = learning.learned(rest, shrinkage, STARTS / 3).atoms;
+        learning.em(fold, 0.0).step(&mut atoms) * fold.mass() / mass
+    });
+    let scored =
+        likelihoods.chunks(folds.len()).map(|each| each.iter().sum::<f64>()).zip(SHRINKAGES);
     let (other, shrinkage) =
         scored.reduce(|a, b| if b.0 > a.0 { b } else { a }).expect("there is a choice");
-    let own = learn(points, shrinkage, STARTS);
+    let learned = learning.learned(points, shrinkage, STARTS);
     // With p parameters and s points, the log-likelihood is p/2s too large on the points
     // themselves, p/2s too small on other rows, and 4/3 times as much too small on a quarter of the
     // points under the mixture fitted to the rest.
-    Learned { likelihood: (own.likelihood + 6.0 * other) / 7.0, atoms: own.atoms }
+    Learned { likelihood: (learned.likelihood + 6.0 * other) / 7.0, atoms: learned.atoms }
 }
 
 #[cfg(test)]
@@ -139,20 +153,21 @@ mod tests {
     /// Two clusters of weighted points; each component has the total weight of its points.
     #[test]
     fn em_on_weighted_points_finds_the_clusters() {
-        let at = |i: usize| if i < 40 { i as f64 * 0.05 } else { 50.0 + (i - 40) as f64 * 0.1 };
-        let points: Vec<f64> = (0..60).map(at).collect();
+        let points: Vec<f64> = (0..60)
+            .map(|i| if i < 40 { i as f64 * 0.05 } else { 50.0 + (i - 40) as f64 * 0.1 })
+            .collect();
         let weights: Vec<f64> = (0..60).map(|i| if i < 40 { 1.0 } else { 6.0 }).collect();
         let mut atoms = learned(&points, &weights, 2).atoms;
         atoms.sort_by(|a, b| a.mean[0].total_cmp(&b.mean[0]));
-        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
-        assert!(near(atoms[0].weight, 0.25) && near(atoms[1].weight, 0.75), "{atoms:?}");
-        assert!(near(atoms[0].mean[0], 0.975) && near(atoms[1].mean[0], 50.95), "{atoms:?}");
+        for (atom, weight, mean) in [(&atoms[0], 0.25, 0.975), (&atoms[1], 0.75, 50.95)] {
+            assert!((atom.weight - weight).abs() < 1e-6, "{atoms:?}");
+            assert!((atom.mean[0] - mean).abs() < 1e-6, "{atoms:?}");
+        }
         // The variance of 40 points at distances of 0.05 is 0.05²·(40² − 1)/12; shrinkage moves it
         // towards that of the other cluster.
-        let (own, other) = (0.05f64.powi(2) * 1599.0 / 12.0, 0.01 * 399.0 / 12.0);
-        assert!(
-            atoms[0].variance()[0] <= own + 1e-9 && atoms[0].variance()[0] > 0.99 * own.min(other)
-        );
+        let (first, second) = (0.05f64.powi(2) * 1599.0 / 12.0, 0.01 * 399.0 / 12.0);
+        let found = atoms[0].variance()[0];
+        assert!(found <= first + 1e-9 && found > 0.99 * first.min(second), "{found}");
     }
 
     /// No combination panics, whatever number of points remains.

@@ -282,48 +282,56 @@ impl Clompr<'_> {
         let d = self.embedding.dims();
         // The variables are the coordinates of the mean divided by σ.
         let unit = self.embedding.sigma2.sqrt();
-        let mean_at = |x: &[f64]| -> Vec<f64> { x.iter().map(|m| m * unit).collect() };
-        let features_at = |means: &[Vec<f64>]| -> Vec<Vec<f64>> {
-            means.iter().map(|m| self.embedding.features(m, &variance)).collect()
-        };
-        // Returns minus the correlation and its gradient, at each of several points.
-        let correlations = |points: &[&[f64]]| {
-            let means: Vec<_> = points.iter().map(|x| mean_at(x)).collect();
-            let features = features_at(&means);
-            let products = self.embedding.metric_times(&features);
-            let each = |i: usize| {
-                let norm = self.norm(&features[i], &products[i]);
-                let value = dot(&features[i], residual) / norm;
-                let shrink = match objective_of(self.embedding) {
-                    Objective::Full => 0.0,
-                    Objective::Projected => value / (norm * norm),
-                };
-                let pull: Vec<f64> =
-                    residual.iter().zip(&products[i]).map(|(r, p)| shrink * p - r / norm).collect();
-                let (mut gradient, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
-                self.embedding.add_vjp(
-                    (&means[i], &variance),
-                    &features[i],
-                    &pull,
-                    1.0,
-                    &mut gradient,
-                    &mut by_variance,
-                );
-                gradient.iter_mut().for_each(|g| *g *= unit);
-                (-value, gradient)
-            };
-            (0..means.len()).map(each).collect()
-        };
         let low: Vec<f64> = self.bounds.iter().map(|b| b.0 / unit).collect();
         let high: Vec<f64> = self.bounds.iter().map(|b| b.1 / unit).collect();
         let followed = self.starts.best(residual, self.steps.look, self.steps.follow, rng);
-        let scaled = |start: &&[f64]| start.iter().map(|m| m / unit).collect();
-        let starts: Vec<Vec<f64>> = followed.iter().map(scaled).collect();
-        let found = minimise_each(correlations, starts, &low, &high, self.steps.find);
+        let starts: Vec<Vec<f64>> =
+            followed.iter().map(|start| start.iter().map(|m| m / unit).collect()).collect();
+        let found = minimise_each(
+            |points| self.correlations(points, residual, &variance),
+            starts,
+            &low,
+            &high,
+            self.steps.find,
+        );
         let evaluations = found.iter().map(|minimum| minimum.evaluations).sum();
         let best = found.into_iter().min_by(|a, b| a.value.total_cmp(&b.value));
-        let mean = best.map_or_else(|| vec![0.0; d], |minimum| mean_at(&minimum.x));
+        let mean = best
+            .map_or_else(|| vec![0.0; d], |minimum| minimum.x.iter().map(|m| m * unit).collect());
         (Atom::diagonal(1.0 / self.k as f64, mean, variance), evaluations)
+    }
+
+    /// Returns minus the correlation of an atom with the residual and its gradient, at each of
+    /// several means divided by σ.
+    fn correlations(
+        &self,
+        points: &[&[f64]],
+        residual: &[f64],
+        variance: &[f64],
+    ) -> Vec<(f64, Vec<f64>)> {
+        let (d, unit) = (self.embedding.dims(), self.embedding.sigma2.sqrt());
+        let means: Vec<Vec<f64>> =
+            points.iter().map(|x| x.iter().map(|m| m * unit).collect()).collect();
+        let features: Vec<Vec<f64>> =
+            means.iter().map(|m| self.embedding.features(m, variance)).collect();
+        let products = self.embedding.metric_times(&features);
+        let mut found = Vec::with_capacity(means.len());
+        for ((mean, features), product) in means.iter().zip(&features).zip(&products) {
+            let norm = self.norm(features, product);
+            let value = dot(features, residual) / norm;
+            let shrink = match objective_of(self.embedding) {
+                Objective::Full => 0.0,
+                Objective::Projected => value / (norm * norm),
+            };
+            let pull: Vec<f64> =
+                residual.iter().zip(product).map(|(r, p)| shrink * p - r / norm).collect();
+            let (mut gradient, mut by_variance) = (vec![0.0; d], vec![0.0; d]);
+            let atom = (mean.as_slice(), variance);
+            self.embedding.add_vjp(atom, features, &pull, 1.0, &mut gradient, &mut by_variance);
+            gradient.iter_mut().for_each(|g| *g *= unit);
+            found.push((-value, gradient));
+        }
+        found
     }
 
     /// Step 2: adds the atom.

@@ -67,17 +67,18 @@ impl Constraints {
 
     /// Returns whether the constraints hold, up to rounding.
     pub fn hold(&self, atoms: &[Atom]) -> bool {
-        let near = |i: usize| match self.radius {
-            Some(r) => self.squared(&atoms[i].mean, None).sqrt() <= r * (1.0 + 1e-6),
-            None => true,
-        };
-        let apart = |i: usize, j: usize| match self.separation {
-            Some(e) => {
-                self.squared(&atoms[i].mean, Some(&atoms[j].mean)).sqrt() >= e * (1.0 - 1e-6)
-            }
-            None => true,
-        };
-        (0..atoms.len()).all(|i| near(i) && (0..i).all(|j| apart(i, j)))
+        (0..atoms.len()).all(|i| {
+            self.is_near(&atoms[i]) && (0..i).all(|j| self.are_apart(&atoms[i], &atoms[j]))
+        })
+    }
+
+    fn is_near(&self, atom: &Atom) -> bool {
+        self.radius.is_none_or(|r| self.squared(&atom.mean, None).sqrt() <= r * (1.0 + 1e-6))
+    }
+
+    fn are_apart(&self, a: &Atom, b: &Atom) -> bool {
+        self.separation
+            .is_none_or(|e| self.squared(&a.mean, Some(&b.mean)).sqrt() >= e * (1.0 - 1e-6))
     }
 
     /// Moves atoms by the remaining violation: pairs apart, distant atoms inwards. Returns whether

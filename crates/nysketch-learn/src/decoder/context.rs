@@ -1,8 +1,9 @@
 //! Intermediate results that several fits of one sketch share, each computed when first needed.
 
 use super::calibrate::calibrated;
-use super::cells::{Cells, nearest_cells};
+use super::cells::Cells;
 use super::known::Axes;
+use super::nearest_cells::nearest_cells;
 use super::space::Space;
 use super::stand_ins::StandIns;
 use super::witness_points::witness_points;
@@ -22,7 +23,8 @@ use std::sync::OnceLock;
 /// calibrated landmarks, effective dimensions.
 ///
 /// ```
-/// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+/// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+/// use nysketch::plan_for;
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 7)?.rows(0, 900).values)?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
@@ -110,7 +112,7 @@ impl<'a> Context<'a> {
     /// Returns the cells, each unfolded without a mixture, always into the same points. The sketch
     /// must contain cells.
     pub(crate) fn unfolded(&self) -> &Cells {
-        self.unfolded.get_or_init(|| self.cells().unfold_alike())
+        self.unfolded.get_or_init(|| self.cells().unfold_with_fixed_seed())
     }
 
     /// Returns whether the plan has numeric columns only and no missing values.
@@ -120,25 +122,19 @@ impl<'a> Context<'a> {
 
     /// Returns the cells on which centres are found, with the shares of the levels as coordinates.
     pub(crate) fn clustered(&self) -> &Cells {
-        match self.is_plain() {
-            true => self.cells(),
-            false => &self.in_space()[0],
-        }
+        if self.is_plain() { self.cells() } else { &self.in_space()[0] }
     }
 
     /// Returns the cells of [`clustered`](Self::clustered), each unfolded without a mixture, always
     /// into the same points.
     pub(crate) fn clustered_unfolded(&self) -> &Cells {
-        match self.is_plain() {
-            true => self.unfolded(),
-            false => &self.in_space()[1],
-        }
+        if self.is_plain() { self.unfolded() } else { &self.in_space()[1] }
     }
 
     fn in_space(&self) -> &[Cells; 2] {
         self.clustered.get_or_init(|| {
             let cells = Cells::in_space(self.sketch);
-            let unfolded = cells.unfold_alike();
+            let unfolded = cells.unfold_with_fixed_seed();
             [cells, unfolded]
         })
     }
@@ -160,54 +156,58 @@ impl<'a> Context<'a> {
     /// Returns the landmark of each retained row, if retained rows and landmarks are available.
     pub(super) fn witness_cells(&self) -> Option<&[usize]> {
         let plan = self.plan();
-        let make = || {
-            let rows = plan.witness_rows().filter(|_| plan.landmarks().is_some())?;
-            let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
-            Some(nearest_cells(plan, rows.data(), levels))
-        };
-        self.witness_cells.get_or_init(make).as_deref()
+        self.witness_cells
+            .get_or_init(|| {
+                let rows = plan.witness_rows().filter(|_| plan.landmarks().is_some())?;
+                let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
+                Some(nearest_cells(plan, rows.data(), levels))
+            })
+            .as_deref()
     }
 
     /// Returns the retained rows as points on which centres are found. Returns `None` if the
     /// retained rows are not available or do not represent the rows of the sketch. If
-    /// `by_what_is_there`, the nearest centre of a row with missing values is found from its
+    /// `by_present_values`, the nearest centre of a row with missing values is found from its
     /// present values; otherwise the missing values are filled in first.
-    pub(crate) fn witness_points(&self, by_what_is_there: bool) -> Option<&WeightedPoints> {
-        let by_what_is_there = by_what_is_there && self.plan().is_partial();
-        let make = || {
-            let cells = self.plan().collect.cells && self.sketch.rows() > 0;
-            let landmark_of = self.witness_cells().filter(|_| cells)?;
-            witness_points(self.sketch, self.clustered(), landmark_of, by_what_is_there)
-        };
-        self.witness_points[usize::from(by_what_is_there)].get_or_init(make).as_ref()
+    pub(crate) fn witness_points(&self, by_present_values: bool) -> Option<&WeightedPoints> {
+        let by_present_values = by_present_values && self.plan().is_partial();
+        self.witness_points[usize::from(by_present_values)]
+            .get_or_init(|| {
+                let cells = self.plan().collect.cells && self.sketch.rows() > 0;
+                let landmark_of = self.witness_cells().filter(|_| cells)?;
+                witness_points(self.sketch, self.clustered(), landmark_of, by_present_values)
+            })
+            .as_ref()
     }
 
     /// Returns the centres of a model in the coordinates in which centres are found.
     pub(crate) fn centres_of(&self, model: &Model) -> Option<Vec<Vec<f64>>> {
         let Shape::Centres { centres, .. } = &model.shape else { return None };
         let (frame, sizes) = (&self.plan().frame, self.plan().recipe.level_sizes());
-        let place = |(c, centre): (usize, &Vec<f64>)| {
+        let mut places = Vec::with_capacity(centres.len());
+        for (c, centre) in centres.iter().enumerate() {
             let mut place = frame.coordinates(centre);
-            let mut shares = model.levels.get(c).map_or(&[][..], |levels| levels);
+            let mut rest = model.levels.get(c).map_or(&[][..], |levels| levels);
             for (category, size) in self.plan().categories().iter().zip(&sizes) {
-                let (own, others) = shares.split_at(category.len().min(shares.len()));
-                place.extend(own.iter().map(|share| share * size));
-                shares = others;
+                let (shares, others) = rest.split_at(category.len().min(rest.len()));
+                place.extend(shares.iter().map(|share| share * size));
+                rest = others;
             }
-            place
-        };
-        Some(centres.iter().enumerate().map(place).collect())
+            places.push(place);
+        }
+        Some(places)
     }
 
     /// Returns the retained rows weighted by the cells; `None` if the sketch has no cells or the
     /// retained rows are not available.
     pub(crate) fn witnessed(&self) -> Option<&StandIns> {
-        let make = || {
-            let cells = self.plan().collect.cells && self.sketch.rows() > 0;
-            let landmark_of = self.witness_cells().filter(|_| cells)?;
-            StandIns::of_witnesses(self.sketch, self.cells(), landmark_of)
-        };
-        self.witnessed.get_or_init(make).as_ref()
+        self.witnessed
+            .get_or_init(|| {
+                let cells = self.plan().collect.cells && self.sketch.rows() > 0;
+                let landmark_of = self.witness_cells().filter(|_| cells)?;
+                StandIns::of_witnesses(self.sketch, self.cells(), landmark_of)
+            })
+            .as_ref()
     }
 
     /// Returns the points that represent the rows when densities are computed: the retained rows
@@ -233,11 +233,11 @@ impl<'a> Context<'a> {
         let plan = self.plan();
         let Some(landmarks) = plan.landmark_space() else { return Ok(None) };
         let kernel = plan.kernel.at(plan.bandwidths[rung]);
-        let make = || {
+        once(&self.rungs[rung].map, || {
             Work::eigen(landmarks.len(), 1).check("learning from kernel sums")?;
             NystromMap::new(&landmarks, kernel, CUTOFF)
-        };
-        once(&self.rungs[rung].map, make).map(Some)
+        })
+        .map(Some)
     }
 
     /// Returns whether decomposing the kernel matrices of all bandwidths takes at most seconds.

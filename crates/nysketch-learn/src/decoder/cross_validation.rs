@@ -13,7 +13,6 @@
 //! contribution of a cell that no border cuts is then exact. Landmarks, scales and the rest of the
 //! plan are fixed: they were chosen from all rows.
 
-use super::cells::Cell;
 use super::context::Context;
 use super::params::FitParams;
 use super::refits::{Refits, error_of_folds};
@@ -26,7 +25,8 @@ use serde::Serialize;
 /// The held-out risks of models for several k.
 ///
 /// ```
-/// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};
+/// use nysketch::{Context, FitParams, FoldRule, Mixture, PlanParams, Sketch, SketchParams};
+/// use nysketch::{Table, Task, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 4.0, 7)?.rows(0, 2000).values)?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default().landmarks(60))?.0);
@@ -80,23 +80,23 @@ impl Context<'_> {
             params.covariance = Some(self.covariance(&params.clone().k(high)).0);
         }
         let alone = params.clone().threads(1);
-        let risks = |fold: usize| -> Result<Vec<f64>> {
+        let folds: Vec<usize> = (0..refits.len()).collect();
+        let all = in_parallel(params.threads, folds, |fold| -> Result<Vec<f64>> {
             let (rest, held_out) = (refits.without(fold), refits.alone(fold));
             let (context, held_out) = (Context::new(&rest), Context::new(&held_out));
             let curve = context.curve(&alone, low, high)?;
             curve.points.iter().map(|point| held_out.risk_of_others(&point.model)).collect()
-        };
-        let folds: Vec<usize> = (0..refits.len()).collect();
-        let all = in_parallel(params.threads, folds, risks);
+        });
         let all = all.into_iter().collect::<Result<Vec<Vec<f64>>>>()?;
         let shares = refits.shares();
-        let point = |i: usize| {
-            let risks: Vec<f64> = all.iter().map(|risks| risks[i]).collect();
-            let risk = risks.iter().zip(&shares).map(|(risk, share)| share * risk).sum();
-            let error = error_of_folds(&risks, risk, &shares);
-            HeldOutRisk { k: low + i, risk, error }
-        };
-        let points: Vec<HeldOutRisk> = (0..=high - low).map(point).collect();
+        let points: Vec<HeldOutRisk> = (0..=high - low)
+            .map(|i| {
+                let risks: Vec<f64> = all.iter().map(|risks| risks[i]).collect();
+                let risk = risks.iter().zip(&shares).map(|(risk, share)| share * risk).sum();
+                let error = error_of_folds(&risks, risk, &shares);
+                HeldOutRisk { k: low + i, risk, error }
+            })
+            .collect();
         let best =
             (0..points.len()).reduce(|a, b| if points[b].risk < points[a].risk { b } else { a });
         let best = best.unwrap_or(0);
@@ -114,13 +114,17 @@ impl Context<'_> {
         }
         // Second moments around the plan's centre, of all rows and of the points.
         let points = self.risk_points()?;
-        let square = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>();
-        let seen: f64 = points.iter().map(|(x, w)| w * square(&x)).sum();
-        let moment = |cell: Cell<'_>| {
-            let widths: f64 = (0..cell.mean.len()).map(|k| cell.width(k)).sum();
-            cell.rows * (square(cell.mean) + widths)
-        };
-        let exact: f64 = self.cells().iter().map(moment).sum();
-        Ok(risk + (exact - seen) / points.mass())
+
+        let estimated: f64 = points.iter().map(|(x, w)| w * squared_norm(&x)).sum();
+        let mut exact = 0.0;
+        for cell in self.cells().iter() {
+            let variance: f64 = (0..cell.mean.len()).map(|k| cell.variance(k)).sum();
+            exact += cell.rows * (squared_norm(cell.mean) + variance);
+        }
+        Ok(risk + (exact - estimated) / points.mass())
     }
+}
+
+fn squared_norm(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum()
 }

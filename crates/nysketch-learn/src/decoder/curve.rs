@@ -2,8 +2,9 @@
 //! suggested k.
 
 use super::context::Context;
+use super::decode::{Mode, Start};
 use super::fit::with_levels;
-use super::likelihood::Said;
+use super::likelihood::PointDensities;
 use super::params::FitParams;
 use crate::atom::Atom;
 use crate::model::task::Task;
@@ -128,9 +129,8 @@ impl Context<'_> {
             ));
         }
         // Check the parameters before doing any work.
-        let possible = |k: usize| self.check(&params.clone().k(k));
-        possible(low)?;
-        possible(high)?;
+        self.check(&params.clone().k(low))?;
+        self.check(&params.clone().k(high))?;
         if plan.landmarks().is_none() {
             let expected = "one number for a Fourier sketch, which cannot tell risks apart";
             return Err(Error::parameter("`k`", expected, "a range"));
@@ -146,13 +146,18 @@ impl Context<'_> {
         let (params, note) = if free { (&chosen, note) } else { (params, None) };
         // An elbow needs a neighbour on either side.
         let first = if mixture { low } else { low.max(2) - 1 };
-        let last = if !mixture && possible(high + 1).is_ok() { high + 1 } else { high };
+        let last = if !mixture && self.check(&params.clone().k(high + 1)).is_ok() {
+            high + 1
+        } else {
+            high
+        };
         let mut points: Vec<CurvePoint> = Vec::new();
         for k in first..=last {
             let last = points.last().map(|p| &p.model);
-            let warm = last.and_then(|model| self.centres_of(model)).unwrap_or_default();
+            let centres = last.and_then(|model| self.centres_of(model)).unwrap_or_default();
             let smaller = last.and_then(|model| self.atoms_of(model)).unwrap_or_default();
-            let mut model = self.fit_from(&params.clone().k(k), &warm, &smaller)?;
+            let start = Start { centres: &centres, smaller: &smaller, mode: Mode::Search };
+            let mut model = self.fit_from(&params.clone().k(k), start)?;
             model.report.notes.extend(note.clone());
             let (risk, compared) = self.risks(&model)?;
             let logs = plan.frame.log_scale();
@@ -163,14 +168,14 @@ impl Context<'_> {
             let silhouette = self.silhouette(&model)?;
             points.push(CurvePoint { k, risk, compared, bic, icl, silhouette, model });
         }
-        let score = |i: usize| match points[i].bic {
-            Some(bic) => -bic,
-            None => elbow(&points, i),
-        };
-        let scores: Vec<f64> = (0..points.len()).map(score).collect();
-        let inside = |i: &usize| (low..=high).contains(&points[*i].k);
+        let scores: Vec<f64> = (0..points.len())
+            .map(|i| match points[i].bic {
+                Some(bic) => -bic,
+                None => elbow(&points, i),
+            })
+            .collect();
         let best = (0..points.len())
-            .filter(inside)
+            .filter(|i| (low..=high).contains(&points[*i].k))
             .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
             .unwrap_or(0);
         let stands_out = mixture || scores[best] >= CLEAR;
@@ -192,9 +197,10 @@ impl Context<'_> {
     fn silhouette(&self, model: &Model) -> Result<Option<f64>> {
         let centres = self.centres_of(model).filter(|centres| centres.len() > 1);
         let Some(centres) = centres else { return Ok(None) };
-        let points = match self.plan().collect.cells {
-            true => Cow::Owned(self.clustered().weighted_means()),
-            false => self.risk_points()?,
+        let points = if self.plan().collect.cells {
+            Cow::Owned(self.clustered().weighted_means())
+        } else {
+            self.risk_points()?
         };
         let margins = points.margins(&centres);
         let weighted = points.weights().iter().zip(&margins).map(|(w, margin)| w * margin);
@@ -218,8 +224,7 @@ impl Context<'_> {
         if collect.cells {
             return Ok(Cow::Owned(self.clustered_unfolded().weighted_means()));
         }
-        let missing = || Error::MissingSums { task: "a risk estimate", what: "cells".into() };
-        self.calibrated()?.map(Cow::Borrowed).ok_or_else(missing)
+        self.calibrated()?.map(Cow::Borrowed).ok_or_else(|| no_risk("cells"))
     }
 
     /// Returns the risk, and the risk by which models of different k are compared. For a mixture
@@ -229,8 +234,6 @@ impl Context<'_> {
         if self.sketch().rows() == 0 {
             return Err(Error::NoRows { skipped: self.sketch().skipped() });
         }
-        let missing =
-            |what: &str| Error::MissingSums { task: "a risk estimate", what: what.into() };
         let frame = &self.plan().frame;
         match &model.shape {
             Shape::Centres { .. } => {
@@ -240,36 +243,42 @@ impl Context<'_> {
             }
             Shape::Mixture { covariance, .. } => {
                 if !self.plan().collect.cells {
-                    return Err(missing("cells"));
+                    return Err(no_risk("cells"));
                 }
                 let atoms = self.atoms_of(model).unwrap_or_default();
                 let logs = frame.log_scale();
                 // A model learned from these retained rows contains its likelihood with the
                 // optimism correction.
-                let own = model.report.sketch.as_deref() == Some(self.digest());
-                if let Some(likelihood) = model.report.likelihood.filter(|_| own) {
+                let from_this_sketch = model.report.sketch.as_deref() == Some(self.digest());
+                if let Some(likelihood) = model.report.likelihood.filter(|_| from_this_sketch) {
                     return Ok((-likelihood.mean, -likelihood.mean - logs));
                 }
-                let points = match self.is_plain() {
-                    true => self.witnessed().map(Cow::Borrowed),
-                    false => self.stand_ins(),
+                let points = if self.is_plain() {
+                    self.witnessed().map(Cow::Borrowed)
+                } else {
+                    self.stand_ins()
                 };
                 if let Some(points) = points {
-                    let mean = points.mean(&Said::new(&points, &atoms).log_density).0;
+                    let mean = points.mean(&PointDensities::new(&points, &atoms).log_density).0;
                     return Ok((logs - mean, -mean));
                 }
                 // Cells contain the variances of their rows but not the correlations.
                 if covariance.is_matrix() {
-                    return Err(missing("witness rows"));
+                    return Err(no_risk("witness rows"));
                 }
                 Ok((
                     logs - self.cells().own_likelihood(&atoms),
                     -self.unfolded().plain_likelihood(&atoms),
                 ))
             }
-            Shape::Components { .. } => Err(missing("rows")),
+            Shape::Components { .. } => Err(no_risk("rows")),
         }
     }
+}
+
+/// Returns the error for a risk that the sketch does not determine.
+fn no_risk(missing: &str) -> Error {
+    Error::MissingSums { task: "a risk estimate", what: missing.into() }
 }
 
 /// Returns the ratio of the improvement of k over k − 1 to that of k + 1 over k; 0 at an end.

@@ -9,16 +9,35 @@ use crate::model::report::Report;
 use nysketch_core::error::Result;
 use rand_chacha::ChaCha8Rng;
 
+/// The start of a fit, in the plan's coordinates.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start<'a> {
+    /// Centres to start from; may be empty.
+    pub centres: &'a [Vec<f64>],
+    /// A mixture with fewer components to start from; may be empty.
+    pub smaller: &'a [Atom],
+    /// What is done with the centres.
+    pub mode: Mode,
+}
+
+/// How a fit uses the centres of its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// As one of the starts of a search.
+    #[default]
+    Search,
+    /// Iterates from them to convergence, without searching for other centres.
+    Converge,
+}
+
 /// The state of one fit: inputs, random generator and report.
 pub struct Job<'a> {
     /// The sketch, with the intermediate results that its fits share.
     pub context: &'a Context<'a>,
     /// The parameters of the fit; already checked.
     pub params: &'a FitParams,
-    /// Centres to start from, in the plan's coordinates; may be empty.
-    pub warm: &'a [Vec<f64>],
-    /// A mixture with fewer components to start from; may be empty.
-    pub smaller: &'a [Atom],
+    /// The start of the search.
+    pub start: Start<'a>,
     /// The kind of covariance of a mixture.
     pub kind: CovarianceKind,
     /// The known variances of every component along the coordinates of the context, if given.

@@ -42,6 +42,13 @@ pub struct Residual {
     pub missed: f64,
 }
 
+impl Residual {
+    /// Returns the residual divided by its noise floor.
+    fn ratio(&self) -> f64 {
+        self.residual / self.floor.max(f64::MIN_POSITIVE)
+    }
+}
+
 /// The interpretation of the residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -66,8 +73,8 @@ impl Verdict {
                 "k is too small, or clusters are not Gaussians with such covariances"
             }
             Verdict::NotMatched => {
-                "the search may have missed clusters (try more replicates, another seed or more features), k is too \
-                 small, or clusters are not Gaussians with such covariances"
+                "the search may have missed clusters (try more replicates, another seed or more \
+                 features), k is too small, or clusters are not Gaussians with such covariances"
             }
         }
     }
@@ -127,7 +134,8 @@ impl Context<'_> {
             return Err(Error::MissingSums { task, what: "kernel".into() });
         }
         self.explain(model)?.ok_or_else(|| {
-            let expected = "a mixture (fit gmm) of the sketch's columns, all numbers, and rows without weights";
+            let expected = "a mixture (fit gmm) of the sketch's columns, all numbers, and rows \
+                            without weights";
             Error::parameter("`model`", expected, format!("a model of {}", model.task))
         })
     }
@@ -170,8 +178,7 @@ impl Context<'_> {
                 missed: missed.get(rung).copied().unwrap_or(0.0),
             });
         }
-        let ratio = |r: &Residual| r.residual / r.floor.max(f64::MIN_POSITIVE);
-        let verdict = if residuals.iter().any(|r| ratio(r) > EXPLAINED) {
+        let verdict = if residuals.iter().any(|r| r.ratio() > EXPLAINED) {
             match model.report.decoder.as_str() {
                 "cells" => Verdict::NotExplained,
                 _ => Verdict::NotMatched,
@@ -207,12 +214,11 @@ mod tests {
         let params = chosen;
         let plan = Arc::new(plan_for(&table, params).unwrap().0);
         let sketch = Sketch::of(&plan, &table, SketchParams::default(), &()).unwrap();
-        let verdict = |k: usize| {
+        for (k, verdict) in [(3, Verdict::Explained), (2, Verdict::NotExplained)] {
             let model = fit(&sketch, &FitParams::new(Task::Gmm, k)).unwrap();
-            explain(&sketch, &model).unwrap().unwrap()
-        };
-        assert_eq!(verdict(3).verdict, Verdict::Explained, "{:?}", verdict(3));
-        assert_eq!(verdict(2).verdict, Verdict::NotExplained, "{:?}", verdict(2));
+            let found = explain(&sketch, &model).unwrap().unwrap();
+            assert_eq!(found.verdict, verdict, "{found:?}");
+        }
         let pursued = FitParams::new(Task::Gmm, 2).decoder(Decoder::Clompr);
         let found = explain(&sketch, &fit(&sketch, &pursued).unwrap()).unwrap().unwrap();
         assert_eq!(found.verdict, Verdict::NotMatched, "{found:?}");

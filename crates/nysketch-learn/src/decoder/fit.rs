@@ -4,10 +4,10 @@ use super::by_cells::CellsDecoder;
 use super::by_kernel::KernelDecoder;
 use super::by_pursuit::Pursuit;
 use super::context::Context;
-use super::decode::{Decode, Job};
+use super::decode::{Decode, Job, Mode, Start};
 use super::em::Floor;
 use super::known::Axes;
-use super::likelihood::Said;
+use super::likelihood::PointDensities;
 use super::list::Decoder;
 use super::params::FitParams;
 use super::pca;
@@ -33,7 +33,8 @@ const ROWS_PER_NUMBER: usize = 4;
 /// Learns a model from a sketch.
 ///
 /// ```
-/// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, fit, plan_for};
+/// use nysketch::{FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task};
+/// use nysketch::{fit, plan_for};
 /// # fn main() -> nysketch::Result<()> {
 /// let table = Table::unnamed(2, Mixture::new(2, 3, 3.0, 1)?.rows(0, 900).values)?;
 /// let plan = std::sync::Arc::new(plan_for(&table, PlanParams::default())?.0);
@@ -52,7 +53,8 @@ fn privacy_note(sketch: &Sketch) -> Option<String> {
     sketch.plan().private.as_ref()?;
     Some(match sketch.released() {
         Some(promise) => format!(
-            "learned from a release, whose sums have noise, and so has the estimated risk; {promise}"
+            "learned from a release, whose sums have noise, and so has the estimated risk; \
+             {promise}"
         ),
         None => "not private: learned from exact sums".into(),
     })
@@ -62,30 +64,28 @@ impl Context<'_> {
     /// Learns a model from the sketch.
     pub fn fit(&self, params: &FitParams) -> Result<Model> {
         let frame = &self.plan().frame;
-        let fits = |c: &Vec<f64>| c.len() == frame.dims() && c.iter().all(|x| x.is_finite());
-        if let Some(other) = params.init.iter().find(|c| !fits(c)) {
-            let expected = format!("centres of {} finite numbers", frame.dims());
-            return Err(Error::parameter("`init`", expected, format!("{other:?}")));
+        for centre in &params.init {
+            if centre.len() != frame.dims() || !centre.iter().all(|x| x.is_finite()) {
+                let expected = format!("centres of {} finite numbers", frame.dims());
+                return Err(Error::parameter("`init`", expected, format!("{centre:?}")));
+            }
         }
-        let usable = |c: &Covariance| c.dims() == frame.dims() && c.cholesky().is_some();
-        if !params.init_covariances.iter().all(usable) {
+        if !params
+            .init_covariances
+            .iter()
+            .all(|c| c.dims() == frame.dims() && c.cholesky().is_some())
+        {
             let expected = format!("positive definite, of {} columns", frame.dims());
             return Err(Error::parameter("`init_covariances`", expected, "others"));
         }
-        let warm: Vec<Vec<f64>> = params.init.iter().map(|c| frame.coordinates(c)).collect();
-        self.fit_from(params, &warm, &[])
+        let centres: Vec<Vec<f64>> = params.init.iter().map(|c| frame.coordinates(c)).collect();
+        self.fit_from(params, Start { centres: &centres, smaller: &[], mode: Mode::Search })
     }
 
-    /// Learns a model from the sketch, starting from given centres or from a mixture with fewer
-    /// components.
-    pub(super) fn fit_from(
-        &self,
-        params: &FitParams,
-        warm: &[Vec<f64>],
-        smaller: &[Atom],
-    ) -> Result<Model> {
+    /// Learns a model from the sketch, from a given start.
+    pub(super) fn fit_from(&self, params: &FitParams, start: Start<'_>) -> Result<Model> {
         self.check(params)?;
-        let start = Instant::now();
+        let began = Instant::now();
         let rng = ChaCha8Rng::seed_from_u64(params.seed);
         let (kind, note) = self.covariance(params);
         let notes = note.into_iter().chain(privacy_note(self.sketch()));
@@ -93,17 +93,8 @@ impl Context<'_> {
         if params.task == Task::Gmm && params.known_covariance.is_none() {
             report.min_variance = Some(params.min_variance);
         }
-        let mut job = Job {
-            context: self,
-            params,
-            warm,
-            smaller,
-            kind,
-            known: None,
-            rng,
-            report,
-            densities: None,
-        };
+        let mut job =
+            Job { context: self, params, start, kind, known: None, rng, report, densities: None };
         job.report.warnings.extend(self.few_landmarks(params));
         let frame = &self.plan().frame;
         let (shape, levels) = if params.task == Task::Pca {
@@ -127,7 +118,7 @@ impl Context<'_> {
             (shape, levels.collect())
         };
         let mut report = job.report;
-        report.seconds = start.elapsed().as_secs_f64();
+        report.seconds = began.elapsed().as_secs_f64();
         let atoms = shape.atoms(frame).map(|atoms| with_levels(atoms, &levels));
         let densities = job.densities.or_else(|| self.densities(atoms.as_deref()?));
         if let (Some(atoms), Some(share)) = (&atoms, report.min_variance) {
@@ -143,9 +134,9 @@ impl Context<'_> {
     fn densities(&self, atoms: &[Atom]) -> Option<Densities> {
         let points = self.stand_ins()?;
         let logs = self.plan().frame.log_scale();
-        let mut said = Said::new(&points, atoms).log_density;
-        said.iter_mut().for_each(|l| *l -= logs);
-        Densities::new(&said, points.weights())
+        let mut found = PointDensities::new(&points, atoms).log_density;
+        found.iter_mut().for_each(|l| *l -= logs);
+        Densities::new(&found, points.weights())
     }
 
     /// Counts the components of a mixture in the plan's coordinates whose variance in some column
@@ -182,14 +173,14 @@ impl Context<'_> {
             return (CovarianceKind::Diag, None);
         }
         if let Some(kind) = params.covariance {
-            let blind = kind.is_matrix() && self.witnessed().is_none();
+            let unknown = kind.is_matrix() && self.witnessed().is_none();
             let note = "without witness rows, what columns do together inside a cell is not known";
-            return (kind, blind.then(|| note.into()));
+            return (kind, unknown.then(|| note.into()));
         }
         let Some(points) = self.witnessed() else {
             let strange = self.plan().witness_rows().is_some();
-            let note = "the witness rows of the plan are not like the rows of this sketch, so that cells alone tell: \
-                        diagonal covariances";
+            let note = "the witness rows of the plan are not like the rows of this sketch, so that \
+                        cells alone tell: diagonal covariances";
             return (CovarianceKind::Diag, strange.then(|| note.into()));
         };
         let (k, d) = (params.k, self.plan().dims());
@@ -198,8 +189,8 @@ impl Context<'_> {
             return (CovarianceKind::Full, None);
         }
         let note = format!(
-            "diagonal covariances, since full ones of k = {k} components in {d} columns have {numbers} numbers, too \
-             many for {} witness rows; ask for them with `covariance=full`",
+            "diagonal covariances, since full ones of k = {k} components in {d} columns have \
+             {numbers} numbers, too many for {} witness rows; ask for them with `covariance=full`",
             points.witnesses()
         );
         (CovarianceKind::Diag, Some(note))
@@ -211,22 +202,25 @@ impl Context<'_> {
             return None;
         }
         let (k, landmarks) = (params.k, self.plan().landmarks()?.len());
-        let most = self.plan().measured().most_points();
-        let enough = too_few(landmarks, k, self.sketch().rows(), most)?;
+        let max = self.plan().measured().most_points();
+        let enough = too_few(landmarks, k, self.sketch().rows(), max)?;
         let by_cells = self.chosen(params) == Decoder::Cells;
         // If all rows of a cell are equal, more cells would not help.
-        if by_cells && !(self.plan().collect.cells && self.cells().have_width()) {
+        if by_cells && !(self.plan().collect.cells && self.cells().have_variance()) {
             return None;
         }
-        let (what, worse) = match by_cells {
-            true => ("cells", "the model may be some percent worse than one of all rows"),
-            false => (
+        let (what, worse) = if by_cells {
+            ("cells", "the model may be some percent worse than one of all rows")
+        } else {
+            (
                 "landmarks",
-                "the model may be much worse than one of all rows, and than its estimated risk says",
-            ),
+                "the model may be much worse than one of all rows, and than its estimated risk \
+                 says",
+            )
         };
         Some(format!(
-            "{landmarks} {what} are few for k = {k}: {worse}; plan with `clusters={k}`, which takes {enough} landmarks"
+            "{landmarks} {what} are few for k = {k}: {worse}; plan with `clusters={k}`, which takes \
+             {enough} landmarks"
         ))
     }
 
@@ -252,7 +246,7 @@ impl Context<'_> {
         }
         params.check()?;
         if params.task == Task::Pca {
-            if let Some((name, got)) = params.of_search().next() {
+            if let Some((name, got)) = params.of_search().into_iter().next() {
                 return Err(Error::parameter(name, "left out for pca", got));
             }
             if let Some(got) = params.bandwidth {
@@ -287,14 +281,18 @@ impl Context<'_> {
             let expected = "cells where there are categories or missing values";
             return Err(Error::parameter("`decoder`", expected, decoder.name()));
         }
-        let searched = |name: &str| match (params.task, decoder) {
-            (Task::Gmm, Decoder::Cells) => true,
-            (Task::Gmm, Decoder::Kernel) => name == "`min_variance`" && plan.landmarks().is_some(),
-            _ => false,
-        };
-        if let Some((name, got)) = params.of_search().find(|(name, _)| !searched(name)) {
-            let expected = "left out unless a gmm is learned from cells";
-            return Err(Error::parameter(name, expected, got));
+        for (name, got) in params.of_search() {
+            let is_used = match (params.task, decoder) {
+                (Task::Gmm, Decoder::Cells) => true,
+                (Task::Gmm, Decoder::Kernel) => {
+                    name == "`min_variance`" && plan.landmarks().is_some()
+                }
+                _ => false,
+            };
+            if !is_used {
+                let expected = "left out unless a gmm is learned from cells";
+                return Err(Error::parameter(name, expected, got));
+            }
         }
         let pursuit = matches!(decoder, Decoder::Clompr | Decoder::Clomp);
         if let Some(got) = params.replicates.filter(|_| !pursuit) {
@@ -341,8 +339,7 @@ fn mixture(decoder: &dyn Decode, job: &mut Job<'_>) -> Result<(CovarianceKind, V
     let mut along = Job {
         context: &turned,
         params: job.params,
-        warm: &[],
-        smaller: &[],
+        start: Start::default(),
         kind: job.kind,
         densities: None,
         known: Some(axes.variances.clone()),

@@ -9,17 +9,19 @@ use crate::covariance::Covariance;
 /// that were not given are computed from the points nearest to each mean.
 pub(super) fn given(job: &Job<'_>, points: &StandIns) -> Vec<Atom> {
     let (params, matrices) = (job.params, job.kind.is_matrix());
-    let mut atoms = points.atoms_around(job.warm, matrices);
+    let mut atoms = points.atoms_around(job.start.centres, matrices);
     let total: f64 = params.init_weights.iter().sum();
     for (atom, weight) in atoms.iter_mut().zip(&params.init_weights) {
         atom.weight = weight / total;
     }
     let inverse: Vec<f64> = job.context.plan().frame.scale.iter().map(|s| 1.0 / s).collect();
-    for ((atom, covariance), mean) in atoms.iter_mut().zip(&params.init_covariances).zip(job.warm) {
+    let given = params.init_covariances.iter().zip(job.start.centres);
+    for (atom, (covariance, mean)) in atoms.iter_mut().zip(given) {
         let covariance = covariance.scaled(&inverse);
-        atom.covariance = match matrices {
-            true => covariance.to_matrix(),
-            false => Covariance::Diagonal(covariance.variances().into_owned()),
+        atom.covariance = if matrices {
+            covariance.to_matrix()
+        } else {
+            Covariance::Diagonal(covariance.variances().into_owned())
         };
         // The covariance refers to the given mean, not to the mean of the points.
         atom.mean.clone_from(mean);

@@ -19,6 +19,7 @@
 //! solved.
 
 use super::context::Context;
+use super::decode::{Mode, Start};
 use super::labels::Labels;
 use super::params::FitParams;
 use super::refits::{Refits, error_of_folds};
@@ -70,19 +71,13 @@ impl Context<'_> {
         let mut model = self.standstill(&model, &params)?;
         let (alone, labels) = (params.clone().threads(1), self.labelled(&model)?);
         let folds: Vec<usize> = (0..refits.len()).collect();
-        let refit = |fold: usize| self.without(&refits, fold, &model, &labels, &alone);
-        let all =
-            in_parallel(params.threads, folds, refit).into_iter().collect::<Result<Vec<_>>>()?;
-        let rows = refits.shares();
-        let t = quantile(confidence, refits.len() - 1);
-        let error = |full: f64, of: &dyn Fn(&Refit) -> f64| {
-            let without: Vec<f64> = all.iter().map(of).collect();
-            t * standard_error(full, &without, &rows)
-        };
-        let around = |x: f64, error: f64| [x - error, x + error];
-        let numbers = numbers(&model);
-        let each: Vec<Interval> = (numbers.iter().enumerate())
-            .map(|(i, x)| around(*x, error(*x, &|refit| refit.numbers[i])))
+        let all = in_parallel(params.threads, folds, |fold| {
+            self.without(&refits, fold, &model, &labels, &alone)
+        });
+        let all = all.into_iter().collect::<Result<Vec<Refit>>>()?;
+        let spread = Spread { shares: refits.shares(), t: quantile(confidence, refits.len() - 1) };
+        let each: Vec<Interval> = (numbers(&model).iter().enumerate())
+            .map(|(i, x)| spread.interval(*x, all.iter().map(|refit| refit.numbers[i])))
             .collect();
         model.report.seconds = before + start.elapsed().as_secs_f64();
         let mut intervals = Intervals {
@@ -99,7 +94,8 @@ impl Context<'_> {
         if all.iter().all(|refit| refit.risk.is_some())
             && let Some(risk) = self.risk(&model)
         {
-            intervals.risk = Some(around(risk, error(risk, &|r| r.risk.unwrap_or(risk))));
+            let without = all.iter().map(|refit| refit.risk.unwrap_or(risk));
+            intervals.risk = Some(spread.interval(risk, without));
         }
         if let Shape::Components { .. } = model.shape {
             let (variances, ratios) = each.split_at(model.k());
@@ -122,15 +118,17 @@ impl Context<'_> {
 
     /// Returns the model after iterating to convergence on this sketch.
     fn standstill(&self, model: &Model, params: &FitParams) -> Result<Model> {
-        let params = params.clone().until_standstill();
         match &model.shape {
-            Shape::Components { .. } => self.fit_from(&params, &[], &[]),
+            Shape::Components { .. } => self.fit_from(params, Start::default()),
             Shape::Centres { .. } => {
-                self.fit_from(&params, &self.centres_of(model).unwrap_or_default(), &[])
+                let centres = self.centres_of(model).unwrap_or_default();
+                let start = Start { centres: &centres, smaller: &[], mode: Mode::Converge };
+                self.fit_from(params, start)
             }
             Shape::Mixture { weights, means, covariance, covariances } => {
                 let weights = weights.iter().map(|w| w.max(f64::MIN_POSITIVE)).collect();
                 let params = params
+                    .clone()
                     .covariance(*covariance)
                     .max_iterations(STANDSTILL_STEPS)
                     .tolerance(STANDSTILL)
@@ -183,13 +181,28 @@ fn numbers(model: &Model) -> Vec<f64> {
     }
 }
 
+/// The shares of the folds, and the quantile of Student's t for the confidence level.
+struct Spread {
+    shares: Vec<f64>,
+    t: f64,
+}
+
+impl Spread {
+    /// Returns the interval around an estimate, given the estimates without each fold.
+    fn interval(&self, full: f64, without: impl Iterator<Item = f64>) -> Interval {
+        let without: Vec<f64> = without.collect();
+        let error = self.t * standard_error(full, &without, &self.shares);
+        [full - error, full + error]
+    }
+}
+
 /// Returns the standard error of an estimate, given the estimates without each fold and the share
 /// of the rows in each fold.
 fn standard_error(full: f64, without: &[f64], shares: &[f64]) -> f64 {
     let rest: f64 = without.iter().zip(shares).map(|(x, share)| (1.0 - share) * x).sum();
     let centre = without.len() as f64 * full - rest;
-    let pseudo = |(x, share): (&f64, &f64)| (full - (1.0 - share) * x) / share;
-    let pseudo: Vec<f64> = without.iter().zip(shares).map(pseudo).collect();
+    let pseudo: Vec<f64> =
+        without.iter().zip(shares).map(|(x, share)| (full - (1.0 - share) * x) / share).collect();
     error_of_folds(&pseudo, centre, shares)
 }
 
@@ -205,23 +218,26 @@ fn within_one([low, high]: Interval) -> Interval {
 mod tests {
     use super::*;
 
+    /// Returns the standard error of the mean of folds, given the mean and size of each.
+    fn error(folds: &[(f64, f64)]) -> f64 {
+        let n: f64 = folds.iter().map(|f| f.1).sum();
+        let total: f64 = folds.iter().map(|f| f.0 * f.1).sum();
+        let without: Vec<f64> = folds.iter().map(|f| (total - f.0 * f.1) / (n - f.1)).collect();
+        let shares: Vec<f64> = folds.iter().map(|f| f.1 / n).collect();
+        standard_error(total / n, &without, &shares)
+    }
+
     /// The jackknife of a mean equals its textbook standard error, whatever the sizes of the folds.
     #[test]
     fn the_error_of_a_mean_is_that_of_its_folds() {
         let folds = [(3.0, 10.0), (5.0, 10.0), (4.5, 10.0), (2.5, 10.0)];
-        let error = |folds: &[(f64, f64)]| {
-            let n: f64 = folds.iter().map(|f| f.1).sum();
-            let total: f64 = folds.iter().map(|f| f.0 * f.1).sum();
-            let without: Vec<f64> = folds.iter().map(|f| (total - f.0 * f.1) / (n - f.1)).collect();
-            let shares: Vec<f64> = folds.iter().map(|f| f.1 / n).collect();
-            standard_error(total / n, &without, &shares)
-        };
+
         let spread: f64 = folds.iter().map(|f| (f.0 - 3.75f64).powi(2)).sum();
         assert!((error(&folds) - (spread / 3.0 / 4.0).sqrt()).abs() < 1e-12);
         // The pseudo-values of a mean are the means of the folds.
         let folds = [(3.0, 10.0), (5.0, 20.0), (4.5, 30.0), (2.5, 40.0)];
-        let term = |f: &(f64, f64)| (f.0 - 3.65f64).powi(2) / (100.0 / f.1 - 1.0);
-        let expected = folds.iter().map(term).sum::<f64>() / 4.0;
+        let expected =
+            folds.iter().map(|f| (f.0 - 3.65f64).powi(2) / (100.0 / f.1 - 1.0)).sum::<f64>() / 4.0;
         assert!((error(&folds) - expected.sqrt()).abs() < 1e-12);
     }
 }

@@ -124,8 +124,10 @@ impl<'a> Matcher<'a> {
                     centres.push(self.space.draw(rng));
                 }
                 let weight = 1.0 / self.k as f64;
-                let atom = |mean| Atom::diagonal(weight, mean, variance.clone());
-                centres.into_iter().map(atom).collect()
+                centres
+                    .into_iter()
+                    .map(|mean| Atom::diagonal(weight, mean, variance.clone()))
+                    .collect()
             }
             None => {
                 let points = (0..500).map(|_| self.space.draw(rng)).collect();

@@ -91,10 +91,10 @@ impl Axes {
         Work::eigen(d, 1).check("turning to the axes of a known covariance")?;
         let eigen = symmetric_eigen(&Matrix::from_fn(d, d, |i, j| matrix.get(i, j)))?;
         // Rounding can make a small eigenvalue zero or negative.
-        let least = f64::EPSILON * eigen.values[0];
+        let min = f64::EPSILON * eigen.values[0];
         Ok(Axes {
             transposed: Matrix::from_fn(d, d, |i, j| eigen.vectors.get(j, i)),
-            variances: eigen.values.iter().map(|v| v.max(least)).collect(),
+            variances: eigen.values.iter().map(|v| v.max(min)).collect(),
             vectors: eigen.vectors,
         })
     }
@@ -112,8 +112,12 @@ impl Axes {
     /// Returns `uᵀ C u` for each axis u.
     pub fn variances_of(&self, covariance: &Matrix) -> Vec<f64> {
         let d = self.variances.len();
-        let axis = |k: usize| -> Vec<f64> { (0..d).map(|j| self.vectors.get(j, k)).collect() };
-        (0..d).map(|k| dot(&axis(k), &covariance.times(&axis(k)))).collect()
+        let mut variances = Vec::with_capacity(d);
+        for k in 0..d {
+            let axis: Vec<f64> = (0..d).map(|j| self.vectors.get(j, k)).collect();
+            variances.push(dot(&axis, &covariance.times(&axis)));
+        }
+        variances
     }
 }
 

@@ -61,18 +61,22 @@ impl Labels {
     /// their union; the similarity is 0 if there is none.
     pub fn found_again(&self, other: &Labels) -> Vec<f64> {
         let mut shared = vec![vec![0.0; other.k]; self.k];
-        let (mut own, mut theirs) = (vec![0.0; self.k], vec![0.0; other.k]);
+        let (mut ours, mut theirs) = (vec![0.0; self.k], vec![0.0; other.k]);
         for ((a, b), weight) in self.labels.iter().zip(&other.labels).zip(&self.weights) {
             shared[*a][*b] += weight;
-            own[*a] += weight;
+            ours[*a] += weight;
             theirs[*b] += weight;
         }
-        let jaccard = |a: usize, b: usize| {
-            let both: f64 = shared[a][b];
-            both / (own[a] + theirs[b] - both).max(f64::MIN_POSITIVE)
-        };
-        let best = |a: usize| (0..other.k).map(|b| jaccard(a, b)).fold(0.0, f64::max);
-        (0..self.k).map(best).map(|jaccard| if jaccard > 0.5 { jaccard } else { 0.0 }).collect()
+        let mut matches = Vec::with_capacity(self.k);
+        for (a, shared) in shared.iter().enumerate() {
+            let mut best = 0.0;
+            for (b, both) in shared.iter().enumerate() {
+                let either: f64 = ours[a] + theirs[b] - both;
+                best = f64::max(best, both / either.max(f64::MIN_POSITIVE));
+            }
+            matches.push(if best > 0.5 { best } else { 0.0 });
+        }
+        matches
     }
 }
 
@@ -80,13 +84,12 @@ impl Labels {
 mod tests {
     use super::*;
 
+    fn labels(k: usize, labels: &[usize]) -> Labels {
+        Labels { k, weights: vec![1.0, 1.0, 2.0, 1.0, 1.0, 2.0], labels: labels.to_vec() }
+    }
+
     #[test]
     fn clusters_that_share_more_than_half_match() {
-        let labels = |k: usize, labels: &[usize]| Labels {
-            k,
-            weights: vec![1.0, 1.0, 2.0, 1.0, 1.0, 2.0],
-            labels: labels.to_vec(),
-        };
         let model = labels(3, &[0, 0, 0, 1, 1, 2]);
         assert_eq!(model.found_again(&labels(3, &[2, 2, 2, 0, 0, 1])), [1.0; 3]);
         // In turn: shares three of four points, half of a cluster of two, and two of a union of

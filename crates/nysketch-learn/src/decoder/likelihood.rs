@@ -1,12 +1,12 @@
 //! The log-likelihood of the rows under a mixture, estimated on the points that represent them.
 
-use super::em::{Told, told};
+use super::em::{Densities, densities};
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 
 /// The log density and the entropy of every point under a mixture.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct PointDensities {
     /// `log Σ_c α_c N(x; μ_c, Γ_c)` over the columns that are present in the point. If columns are
     /// missing, their log scales are added, so that subtracting the log scales of all columns
     /// converts the value to the table's units.
@@ -15,28 +15,30 @@ pub(super) struct Said {
     pub entropy: Vec<f64>,
 }
 
-impl Said {
+impl PointDensities {
     pub fn new(points: &StandIns, atoms: &[Atom]) -> Self {
         let levels = points.levels();
-        let Told { mut log_density, mut entropy } = told(points.places(), &levels, atoms);
+        let Densities { mut log_density, mut entropy } = densities(points.places(), &levels, atoms);
         // The density of a row with missing values is the marginal density of the present columns.
         for (i, known) in (0..points.len()).filter_map(|i| Some((i, points.known(i)?))) {
-            let log = |a: &Atom| {
-                let of_levels = levels.log(&levels.logs(&a.levels), i);
-                marginal(a, points.point(i), &known) + of_levels
-            };
-            let logs: Vec<f64> = atoms.iter().filter(|a| a.weight > 0.0).map(log).collect();
-            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
-            let whole = most + total.ln();
-            let term = |log: &f64| {
-                let r = (log - whole).exp();
-                if r > 0.0 { r * (whole - log) } else { 0.0 }
-            };
-            entropy[i] = logs.iter().map(term).sum();
+            let mut logs = Vec::with_capacity(atoms.len());
+            for atom in atoms.iter().filter(|a| a.weight > 0.0) {
+                let of_levels = levels.log(&levels.logs(&atom.levels), i);
+                logs.push(marginal(atom, points.point(i), &known) + of_levels);
+            }
+            let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let total: f64 = logs.iter().map(|l| (l - max).exp()).sum();
+            let whole = max + total.ln();
+            entropy[i] = logs
+                .iter()
+                .map(|log| {
+                    let r = (log - whole).exp();
+                    if r > 0.0 { r * (whole - log) } else { 0.0 }
+                })
+                .sum();
             log_density[i] = whole + points.unscaled(i);
         }
-        Said { log_density, entropy }
+        PointDensities { log_density, entropy }
     }
 }
 
@@ -46,7 +48,7 @@ fn marginal(atom: &Atom, x: &[f64], columns: &[usize]) -> f64 {
     if columns.is_empty() {
         return weight;
     }
-    let some = |x: &[f64]| columns.iter().map(|k| x[*k]).collect::<Vec<f64>>();
+    let [x, mean] = [x, &atom.mean].map(|x| columns.iter().map(|k| x[*k]).collect::<Vec<f64>>());
     let factor = atom.covariance.select(columns).cholesky();
-    factor.map_or(f64::NEG_INFINITY, |f| weight + f.log_density(&some(x), &some(&atom.mean)))
+    factor.map_or(f64::NEG_INFINITY, |f| weight + f.log_density(&x, &mean))
 }

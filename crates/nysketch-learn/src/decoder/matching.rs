@@ -58,6 +58,15 @@ struct Gradient {
     variance: Vec<f64>,
 }
 
+impl Gradient {
+    /// Returns the derivative by the logarithm of variance `j` of all variances.
+    #[inline]
+    fn by_log(&self, atoms: &[Atom], j: usize) -> f64 {
+        let d = atoms[0].mean.len();
+        self.variance[j] * atoms[j / d].variance()[j % d]
+    }
+}
+
 impl Matching<'_> {
     fn evaluate(&self, atoms: &[Atom]) -> (f64, Gradient) {
         let d = self.embedding.dims();
@@ -114,13 +123,12 @@ impl Matching<'_> {
             let (mean, variance) = (&mut gradient.mean[span.clone()], &mut gradient.variance[span]);
             self.embedding.add_vjp(place, f, dual, -2.0 * a.weight, mean, variance);
             for b in atoms {
-                let (inner, by_mean, by_variance) =
-                    self.embedding.inner(place, (b.mean.as_slice(), b.variance()));
-                value += a.weight * b.weight * inner;
-                gradient.weight[i] += 2.0 * b.weight * inner;
+                let inner = self.embedding.inner(place, (b.mean.as_slice(), b.variance()));
+                value += a.weight * b.weight * inner.value;
+                gradient.weight[i] += 2.0 * b.weight * inner.value;
                 for k in 0..d {
-                    mean[k] += 2.0 * a.weight * b.weight * by_mean[k];
-                    variance[k] += 2.0 * a.weight * b.weight * by_variance[k];
+                    mean[k] += 2.0 * a.weight * b.weight * inner.by_mean[k];
+                    variance[k] += 2.0 * a.weight * b.weight * inner.by_variance[k];
                 }
             }
         }
@@ -154,17 +162,20 @@ impl Matching<'_> {
             }
         }
         let logs = layout.logs(d);
-        let by_log = |j: usize| gradient.variance[j] * atoms[j / d].variance()[j % d];
         match self.family {
             Family::Dirac | Family::Known(_) => {}
-            Family::Scaled => g[logs.start] = (0..atoms.len() * d).map(by_log).sum(),
+            Family::Scaled => {
+                g[logs.start] = (0..atoms.len() * d).map(|j| gradient.by_log(&atoms, j)).sum();
+            }
             Family::Shared => {
                 for (k, at) in logs.clone().enumerate() {
-                    g[at] = (0..atoms.len()).map(|i| by_log(i * d + k)).sum();
+                    g[at] = (0..atoms.len()).map(|i| gradient.by_log(&atoms, i * d + k)).sum();
                 }
             }
             Family::Diagonal => {
-                logs.clone().enumerate().for_each(|(j, at)| g[at] = by_log(j));
+                for (j, at) in logs.clone().enumerate() {
+                    g[at] = gradient.by_log(&atoms, j);
+                }
             }
         }
         let prior = self.prior / atoms.len() as f64;
@@ -180,8 +191,8 @@ impl Matching<'_> {
     pub fn refine(&self, atoms: &mut Vec<Atom>, stop: Stop) -> Minimum {
         if matches!(self.family, Family::Shared | Family::Diagonal) {
             for a in atoms.iter_mut() {
-                for (v, (least, most)) in a.variance_mut().iter_mut().zip(self.variances) {
-                    *v = v.clamp(*least, *most);
+                for (v, (min, max)) in a.variance_mut().iter_mut().zip(self.variances) {
+                    *v = v.clamp(*min, *max);
                 }
             }
         }
@@ -189,8 +200,7 @@ impl Matching<'_> {
         let start = layout.start.clone();
         let (low, high) = layout.bounds(self, atoms);
         let reference = atoms.clone();
-        let objective = |x: &[f64], g: &mut [f64]| self.at(x, g, &layout, &reference);
-        let minimum = minimise(objective, start, &low, &high, stop);
+        let minimum = minimise(|x, g| self.at(x, g, &layout, &reference), start, &low, &high, stop);
         *atoms = layout.atoms(&minimum.x, &reference, self);
         minimum
     }
@@ -274,16 +284,13 @@ impl Layout {
                 high[at] = (problem.bounds[k].1 - a.mean[k]) / self.scale[at];
             }
         }
-        let room = |i: usize, k: usize| {
-            let (g, (least, most)) = (atoms[i].variance()[k], problem.variances[k]);
-            ((least / g).ln().min(0.0), (most / g).ln().max(0.0))
-        };
-        let most_room = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
         for (j, at) in self.logs(d).enumerate() {
             let (down, up) = match problem.family {
-                Family::Scaled => (0..d).map(|k| room(0, k)).fold((0.0, 0.0), most_room),
+                Family::Scaled => (0..d)
+                    .map(|k| room(atoms[0].variance()[k], problem.variances[k]))
+                    .fold((0.0, 0.0), |a, b| (f64::min(a.0, b.0), f64::max(a.1, b.1))),
                 // A shared diagonal is that of the first atom.
-                _ => room(j / d, j % d),
+                _ => room(atoms[j / d].variance()[j % d], problem.variances[j % d]),
             };
             low[at] = down / self.scale[at];
             high[at] = up / self.scale[at];
@@ -291,30 +298,36 @@ impl Layout {
         (low, high)
     }
 
-    fn factor(&self, x: &[f64], at: usize) -> f64 {
+    /// Returns the factor of variance `j` of all variances.
+    fn factor(&self, x: &[f64], family: &Family, d: usize, j: usize) -> f64 {
+        let logs = self.logs(d);
+        let at = match family {
+            Family::Dirac | Family::Known(_) => return 1.0,
+            Family::Scaled => logs.start,
+            Family::Shared => logs.start + j % d,
+            Family::Diagonal => logs.start + j,
+        };
         (x[at] * self.scale[at]).exp()
     }
 
     fn atoms(&self, x: &[f64], reference: &[Atom], problem: &Matching<'_>) -> Vec<Atom> {
         let d = problem.embedding.dims();
-        let logs = self.logs(d);
-        let factor = |j: usize| match problem.family {
-            Family::Dirac | Family::Known(_) => 1.0,
-            Family::Scaled => self.factor(x, logs.start),
-            Family::Shared => self.factor(x, logs.start + j % d),
-            Family::Diagonal => self.factor(x, logs.start + j),
-        };
-        reference
-            .iter()
-            .enumerate()
-            .map(|(i, a)| {
-                let at = |k: usize| self.mean(i, d) + k;
-                let mean = |k: usize| a.mean[k] + x[at(k)] * self.scale[at(k)];
-                let variance = a.variance().iter().enumerate().map(|(k, g)| g * factor(i * d + k));
-                Atom::diagonal(x[i], (0..d).map(mean).collect(), variance.collect())
-            })
-            .collect()
+        let mut atoms = Vec::with_capacity(reference.len());
+        for (i, a) in reference.iter().enumerate() {
+            let span = self.mean(i, d)..self.mean(i, d) + d;
+            let moves = x[span.clone()].iter().zip(&self.scale[span]);
+            let mean = a.mean.iter().zip(moves).map(|(m, (x, scale))| m + x * scale).collect();
+            let each = a.variance().iter().enumerate();
+            let variance = each.map(|(k, g)| g * self.factor(x, &problem.family, d, i * d + k));
+            atoms.push(Atom::diagonal(x[i], mean, variance.collect()));
+        }
+        atoms
     }
+}
+
+/// Returns by how much the logarithm of a variance may decrease and increase, given its bounds.
+fn room(variance: f64, (min, max): (f64, f64)) -> (f64, f64) {
+    ((min / variance).ln().min(0.0), (max / variance).ln().max(0.0))
 }
 
 #[cfg(test)]
@@ -342,6 +355,19 @@ mod tests {
         }
     }
 
+    /// Returns atoms in two columns from a weight, a mean and variances each.
+    fn atoms(numbers: &[f64]) -> Vec<Atom> {
+        let each = numbers.chunks_exact(5);
+        each.map(|c| Atom::diagonal(c[0], c[1..3].to_vec(), c[3..5].to_vec())).collect()
+    }
+
+    /// Returns the numbers with one of them changed.
+    fn moved(x: &[f64], i: usize, by: f64) -> Vec<f64> {
+        let mut x = x.to_vec();
+        x[i] += by;
+        x
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         /// Both objectives with all their terms. Central differences with h = 1e-4 have an error of
@@ -363,22 +389,18 @@ mod tests {
                 prior: 0.0,
                 bounds: &bounds,
                 variances: &variances,
-                constraints: Constraints { separation: Some(3.0), radius: Some(0.5), precision: vec![1.0, 2.0] },
-            };
-            let atoms = |x: &[f64]| -> Vec<Atom> {
-                x.chunks_exact(5)
-                    .map(|c| Atom::diagonal(c[0], c[1..3].to_vec(), c[3..5].to_vec()))
-                    .collect()
+                constraints: Constraints {
+                    separation: Some(3.0),
+                    radius: Some(0.5),
+                    precision: vec![1.0, 2.0],
+                },
             };
             let (_, gradient) = matching.evaluate(&atoms(&numbers));
             let h = 1e-4;
             for i in 0..numbers.len() {
-                let moved = |by: f64| {
-                    let mut x = numbers.clone();
-                    x[i] += by;
-                    matching.evaluate(&atoms(&x)).0
-                };
-                let numeric = (moved(h) - moved(-h)) / (2.0 * h);
+                let [above, below] =
+                    [h, -h].map(|by| matching.evaluate(&atoms(&moved(&numbers, i, by))).0);
+                let numeric = (above - below) / (2.0 * h);
                 let (atom, place) = (i / 5, i % 5);
                 let exact = match place {
                     0 => gradient.weight[atom],
@@ -411,9 +433,7 @@ mod tests {
                 constraints: Constraints::default(),
                 family: family.clone(),
             };
-            let mut atoms: Vec<Atom> = numbers.chunks_exact(5)
-                .map(|c| Atom::diagonal(c[0], c[1..3].to_vec(), c[3..5].to_vec()))
-                .collect();
+            let mut atoms = atoms(&numbers);
             if family != Family::Diagonal {
                 let shared = atoms[0].covariance.clone();
                 atoms.iter_mut().for_each(|a| a.covariance.clone_from(&shared));
@@ -424,14 +444,13 @@ mod tests {
             matching.at(&x, &mut gradient, &layout, &atoms);
             let h = 1e-5;
             for i in 0..x.len() {
-                let moved = |by: f64| {
-                    let mut x = x.clone();
-                    x[i] += by;
-                    matching.at(&x, &mut vec![0.0; x.len()], &layout, &atoms)
-                };
-                let numeric = (moved(h) - moved(-h)) / (2.0 * h);
+                let [above, below] = [h, -h].map(|by| {
+                    matching.at(&moved(&x, i, by), &mut vec![0.0; x.len()], &layout, &atoms)
+                });
+                let numeric = (above - below) / (2.0 * h);
                 let allowed = 1e-4 * (1.0 + gradient[i].abs());
-                prop_assert!((gradient[i] - numeric).abs() < allowed, "{i}: {} {numeric}", gradient[i]);
+                let off = (gradient[i] - numeric).abs();
+                prop_assert!(off < allowed, "{i}: {} {numeric}", gradient[i]);
             }
         }
     }

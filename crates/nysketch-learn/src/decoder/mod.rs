@@ -16,6 +16,7 @@ mod by_cells;
 mod by_kernel;
 mod by_pursuit;
 mod calibrate;
+mod cell_mixture;
 mod context;
 mod cross_validation;
 mod curve;
@@ -28,14 +29,20 @@ mod jackknife;
 mod kernel;
 mod known;
 mod labels;
+mod level_draws;
 mod likelihood;
 mod list;
+mod nearest_cells;
 mod params;
 mod profile;
 mod refits;
 mod region;
+mod represent;
+mod retained;
 mod search;
+mod stand_in_atoms;
 mod stand_ins;
+mod unfolding;
 mod witness_points;
 
 // Public for the command, the benchmarks and the tests; not part of the stable interface.

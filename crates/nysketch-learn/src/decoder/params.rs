@@ -58,11 +58,18 @@ pub struct FitParams {
     pub seed: u64,
     /// Number of threads; the model does not depend on it.
     pub threads: usize,
-    /// Decoder `cells`: iterate from the given centres to convergence, without searching for other
-    /// centres.
-    pub(super) standstill: bool,
-    /// CL-OMPR: choose starts as if the plan contained no rows.
-    pub(super) blind: bool,
+    /// CL-OMPR: the source of starts and bounds.
+    pub(super) starts: StartsFrom,
+}
+
+/// The source of the starts and bounds of a pursuit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum StartsFrom {
+    /// The rows in the plan, or the moments if it contains none.
+    #[default]
+    Rows,
+    /// The moments, even if the plan contains rows.
+    Moments,
 }
 
 /// Default of [`FitParams::replicates`].
@@ -99,8 +106,7 @@ impl FitParams {
             init_covariances: Vec::new(),
             seed: 0,
             threads: 1,
-            standstill: false,
-            blind: false,
+            starts: StartsFrom::Rows,
         }
     }
 
@@ -145,7 +151,7 @@ impl FitParams {
     #[doc(hidden)]
     #[must_use]
     pub fn blind(mut self) -> Self {
-        self.blind = true;
+        self.starts = StartsFrom::Moments;
         self
     }
 
@@ -228,13 +234,6 @@ impl FitParams {
         self
     }
 
-    /// Iterates from the given centres to convergence instead of searching for centres.
-    #[must_use]
-    pub(super) fn until_standstill(mut self) -> Self {
-        self.standstill = true;
-        self
-    }
-
     /// Checks every parameter that can be checked without a sketch.
     pub(crate) fn check(&self) -> Result<()> {
         if self.k == 0 {
@@ -275,31 +274,17 @@ impl FitParams {
             }
         }
         let mixture = self.task == Task::Gmm;
-        for (name, said) in [
+        for (name, is_set) in [
             ("`known_covariance`", self.known_covariance.is_some()),
             ("`covariance`", self.covariance.is_some()),
             ("`init_weights`", !self.init_weights.is_empty()),
             ("`init_covariances`", !self.init_covariances.is_empty()),
         ] {
-            if said && !mixture {
+            if is_set && !mixture {
                 return Err(Error::parameter(name, "used with the task gmm", self.task));
             }
         }
-        for (name, count) in [
-            ("`init_weights`", self.init_weights.len()),
-            ("`init_covariances`", self.init_covariances.len()),
-        ] {
-            if count > 0 && self.init.is_empty() {
-                return Err(Error::parameter(name, "used with `init`, the means", "no means"));
-            }
-            if count > 0 && count != self.k {
-                let expected = format!("one for each of {} components", self.k);
-                return Err(Error::parameter(name, expected, count));
-            }
-        }
-        if let Some(got) = self.init_weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
-            return Err(Error::parameter("`init_weights`", "positive numbers", got));
-        }
+        self.check_init_of_mixture()?;
         if self.known_covariance.is_some() && self.covariance.is_some() {
             let expected = "left out with `known_covariance`";
             return Err(Error::parameter("`covariance`", expected, "both"));
@@ -321,16 +306,42 @@ impl FitParams {
         Ok(())
     }
 
+    /// Checks the weights and covariances from which a mixture starts.
+    fn check_init_of_mixture(&self) -> Result<()> {
+        for (name, count) in [
+            ("`init_weights`", self.init_weights.len()),
+            ("`init_covariances`", self.init_covariances.len()),
+        ] {
+            if count > 0 && self.init.is_empty() {
+                return Err(Error::parameter(name, "used with `init`, the means", "no means"));
+            }
+            if count > 0 && count != self.k {
+                let expected = format!("one for each of {} components", self.k);
+                return Err(Error::parameter(name, expected, count));
+            }
+        }
+        if let Some(got) = self.init_weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
+            return Err(Error::parameter("`init_weights`", "positive numbers", got));
+        }
+        Ok(())
+    }
+
     /// Returns the parameters that only the EM search on points uses and that differ from their
     /// defaults.
-    pub(super) fn of_search(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let all = [
-            ("`min_variance`", self.min_variance, DEFAULT_MIN_VARIANCE),
-            ("`restarts`", self.restarts as f64, DEFAULT_RESTARTS as f64),
-            ("`max_iterations`", self.max_iterations as f64, DEFAULT_MAX_ITERATIONS as f64),
-            ("`tolerance`", self.tolerance, DEFAULT_TOLERANCE),
-        ];
-        let changed = all.into_iter().filter(|(_, value, default)| value != default);
-        changed.map(|(name, value, _)| (name, value.to_string()))
+    pub(super) fn of_search(&self) -> Vec<(&'static str, String)> {
+        let mut changed = Vec::new();
+        if self.min_variance != DEFAULT_MIN_VARIANCE {
+            changed.push(("`min_variance`", self.min_variance.to_string()));
+        }
+        if self.restarts != DEFAULT_RESTARTS {
+            changed.push(("`restarts`", self.restarts.to_string()));
+        }
+        if self.max_iterations != DEFAULT_MAX_ITERATIONS {
+            changed.push(("`max_iterations`", self.max_iterations.to_string()));
+        }
+        if self.tolerance != DEFAULT_TOLERANCE {
+            changed.push(("`tolerance`", self.tolerance.to_string()));
+        }
+        changed
     }
 }

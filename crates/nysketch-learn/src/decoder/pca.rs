@@ -42,13 +42,12 @@ pub fn covariance(sketch: &Sketch) -> (Vec<f64>, Matrix) {
     let (plan, sums) = (sketch.plan(), sketch.sums());
     let (d, n, e) = (plan.dims(), sums.complete() as f64, &plan.frame.exponent);
     let mean: Vec<f64> = (0..d).map(|k| coordinate_value(sums[Sum::Sum][k], e[k]) / n).collect();
-    let entry = |i: usize, j: usize| {
+    let matrix = Matrix::from_fn(d, d, |i, j| {
         let (i, j) = if i >= j { (i, j) } else { (j, i) };
         let product = sums[Sum::Outer][i * (i + 1) / 2 + j];
         let centred = centred_sum(product, sums[Sum::Sum][i], sums[Sum::Sum][j], sums.complete());
         centred * power_of_two(e[i]) * power_of_two(e[j]) / n
-    };
-    let matrix = Matrix::from_fn(d, d, entry);
+    });
     (mean, matrix)
 }
 

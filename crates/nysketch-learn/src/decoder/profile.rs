@@ -14,7 +14,7 @@ impl Context<'_> {
     /// around its centre. The variance of a mixture component is its own.
     pub(super) fn profile(&self, model: &Model) -> Option<Profile> {
         let mut profile = self.sketch().whole()?;
-        let roots = |v: &[f64]| v.iter().map(|v| v.max(0.0).sqrt()).collect::<Vec<f64>>();
+
         profile.spread = match &model.shape {
             Shape::Centres { centres, .. } if self.plan().collect.cells => {
                 self.variances(model, centres).iter().map(|v| roots(v)).collect()
@@ -42,45 +42,63 @@ impl Context<'_> {
         let d = model.columns.len();
         let mut sums = vec![(0.0, vec![0.0; d]); centres.len()];
         for (cell, label) in self.cells().iter().zip(self.labels(model)) {
-            let (rows, lacking) = &mut sums[label];
+            let (rows, missing) = &mut sums[label];
             *rows += cell.rows;
-            lacking
-                .iter_mut()
-                .enumerate()
-                .for_each(|(k, n)| *n += cell.rows * (1.0 - cell.known(k)));
+            for (k, n) in missing.iter_mut().enumerate() {
+                *n += cell.rows * (1.0 - cell.known(k));
+            }
         }
-        let share = |(rows, lacking): (f64, Vec<f64>)| {
-            lacking.iter().map(|n| (n / rows.max(1.0)).clamp(0.0, 1.0)).collect()
-        };
-        sums.into_iter().map(share).collect()
+        sums.into_iter()
+            .map(|(rows, missing)| {
+                missing.iter().map(|n| (n / rows.max(1.0)).clamp(0.0, 1.0)).collect()
+            })
+            .collect()
     }
 
     /// Returns the variance of each column within each cluster, over the rows in which it is
     /// present, in the table's units.
     fn variances(&self, model: &Model, centres: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let (d, frame) = (model.columns.len(), &self.plan().frame);
-        let mut sums = vec![(vec![0.0; d], vec![0.0; d], vec![0.0; d]); centres.len()];
+        let mut sums = vec![vec![ColumnSums::default(); d]; centres.len()];
         for (cell, label) in self.cells().iter().zip(self.labels(model)) {
-            let (rows, sum, square) = &mut sums[label];
             let mean = frame.widen_coordinates(cell.mean);
-            for k in 0..d {
+            for (k, sums) in sums[label].iter_mut().enumerate() {
                 let n = cell.rows * cell.known(k);
                 let from_centre = mean[k] - centres[label][k];
-                let variance = cell.width(k) * frame.scale[k].powi(2);
-                rows[k] += n;
-                sum[k] += n * from_centre;
-                square[k] += n * (variance + from_centre * from_centre);
+                let variance = cell.variance(k) * frame.scale[k].powi(2);
+                sums.rows += n;
+                sums.sum += n * from_centre;
+                sums.square += n * (variance + from_centre * from_centre);
             }
         }
-        let variance = |(rows, sum, square): (Vec<f64>, Vec<f64>, Vec<f64>)| {
-            let one = |k: usize| match rows[k] > 0.0 {
-                true => (square[k] / rows[k] - (sum[k] / rows[k]).powi(2)).max(0.0),
-                false => 0.0,
-            };
-            (0..d).map(one).collect()
-        };
-        sums.into_iter().map(variance).collect()
+        sums.iter().map(|columns| columns.iter().map(ColumnSums::variance).collect()).collect()
     }
+}
+
+/// The sums of a column over the rows of a cluster in which it is present.
+#[derive(Clone, Default)]
+struct ColumnSums {
+    rows: f64,
+    /// Sum of the differences from the centre.
+    sum: f64,
+    /// Sum of their squares.
+    square: f64,
+}
+
+impl ColumnSums {
+    /// Returns the variance; 0 without rows.
+    fn variance(&self) -> f64 {
+        if self.rows > 0.0 {
+            (self.square / self.rows - (self.sum / self.rows).powi(2)).max(0.0)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Returns the square roots of variances.
+fn roots(variances: &[f64]) -> Vec<f64> {
+    variances.iter().map(|v| v.max(0.0).sqrt()).collect()
 }
 
 #[cfg(test)]
@@ -93,6 +111,12 @@ mod tests {
     use nysketch_core::rows::synthetic::Mixture;
     use nysketch_core::sketch::Sketch;
     use std::sync::Arc;
+
+    fn deviation(values: Vec<f64>) -> f64 {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt()
+    }
 
     /// Well-separated clusters are unions of whole cells, so their statistics from cells equal
     /// those from rows.
@@ -107,17 +131,14 @@ mod tests {
         let model = fit(&sketch, &FitParams::new(Task::Kmeans, 3)).unwrap();
         let profile = model.profile.as_ref().unwrap();
         let labels: Vec<usize> = rows.chunks(2).map(|r| model.predict_row(r, &[]).label).collect();
-        let deviation = |k: usize, of: &dyn Fn(usize) -> bool| {
-            let some: Vec<f64> =
-                rows.chunks(2).zip(&labels).filter(|(_, l)| of(**l)).map(|(r, _)| r[k]).collect();
-            let (n, mean) = (some.len() as f64, some.iter().sum::<f64>() / some.len() as f64);
-            (some.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt()
-        };
         for k in 0..2 {
             // Rows are narrowed to single precision and rounded to the units of the sums.
-            assert!((profile.deviation[k] / deviation(k, &|_| true) - 1.0).abs() < 1e-5);
+            let all = rows.chunks(2).map(|r| r[k]).collect();
+            assert!((profile.deviation[k] / deviation(all) - 1.0).abs() < 1e-5);
             for c in 0..3 {
-                assert!((profile.spread[c][k] / deviation(k, &|l| l == c) - 1.0).abs() < 1e-5);
+                let within = rows.chunks(2).zip(&labels).filter(|(_, l)| **l == c);
+                let within = within.map(|(r, _)| r[k]).collect();
+                assert!((profile.spread[c][k] / deviation(within) - 1.0).abs() < 1e-5);
             }
         }
     }

@@ -48,12 +48,12 @@ impl<'a> Refits<'a> {
     /// included.
     pub fn without(&self, fold: usize) -> Sketch {
         let rest = self.sketch.without_fold(fold);
-        self.with_witnesses(&rest, |own| own != Some(fold as u32))
+        self.with_witnesses(&rest, |of_row| of_row != Some(fold as u32))
     }
 
     /// Returns the sketch of one fold with its retained rows.
     pub fn alone(&self, fold: usize) -> Sketch {
-        self.with_witnesses(&self.sketch.fold(fold), |own| own == Some(fold as u32))
+        self.with_witnesses(&self.sketch.fold(fold), |of_row| of_row == Some(fold as u32))
     }
 
     /// Returns a sketch with the same sums and a plan with some of the retained rows.
@@ -69,6 +69,11 @@ impl<'a> Refits<'a> {
 /// Returns the standard error of the mean over all rows, given the value of each fold, the mean,
 /// and the share of the rows in each fold: `√(1/F Σ (x_f − x̄)² / (1/share_f − 1))`.
 pub(super) fn error_of_folds(values: &[f64], mean: f64, shares: &[f64]) -> f64 {
-    let term = |(x, share): (&f64, &f64)| (x - mean).powi(2) / (1.0 / share - 1.0);
-    (values.iter().zip(shares).map(term).sum::<f64>() / values.len() as f64).sqrt()
+    (values
+        .iter()
+        .zip(shares)
+        .map(|(x, share)| (x - mean).powi(2) / (1.0 / share - 1.0))
+        .sum::<f64>()
+        / values.len() as f64)
+        .sqrt()
 }

@@ -2,7 +2,7 @@
 //! on all points.
 
 use super::em::{Em, Ended, Floor, Shaped, Until};
-use super::likelihood::Said;
+use super::likelihood::PointDensities;
 use super::stand_ins::StandIns;
 use crate::atom::Atom;
 use crate::covariance::CovarianceKind;
@@ -119,13 +119,12 @@ impl Search<'_> {
         let diagonals = numbers > RACE_CARRIES * raced_on(k) as f64;
         let matrices = self.kind.is_matrix();
         // Only k-means++: Lloyd's iterations would make many starts converge to the same centres.
-        let start = |seed: u64| {
+        let mut left = in_parallel(self.threads, seeds, |seed| {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
             let effort = Effort::new(1, 0);
             let centres = self.coarse.cluster(k, Loss::Squared, effort, rng);
             self.lifted(thin.atoms_around(&centres, matrices && !diagonals))
-        };
-        let mut left = in_parallel(self.threads, seeds, start);
+        });
         for (heat, steps) in HEATS.into_iter().enumerate() {
             if heat == 1 && matrices && diagonals {
                 left.iter_mut().flatten().for_each(|a| a.covariance = a.covariance.to_matrix());
@@ -136,23 +135,22 @@ impl Search<'_> {
             }
             let kind = if heat == 0 && diagonals { CovarianceKind::Diag } else { self.kind };
             let (few, until) = (self.em(&thin, kind, 0.0), self.until.at_most(steps));
-            let race = |mut atoms: Vec<Atom>| (few.run(&mut atoms, until).likelihood, atoms);
-            let mut raced = in_parallel(self.threads, left, race);
+            let mut raced = in_parallel(self.threads, left, |mut atoms| {
+                (few.run(&mut atoms, until).likelihood, atoms)
+            });
             raced.sort_by(|a, b| b.0.total_cmp(&a.0));
             left = raced.into_iter().take(count).map(|r| r.1).collect();
         }
         left.extend(warm);
         let all = self.em(self.points, self.kind, 0.0);
-        let finish = |mut atoms: Vec<Atom>| {
+        let finished = in_parallel(self.threads, left, |mut atoms| {
             let ended = all.run(&mut atoms, self.until);
             Found { atoms, ended, shrinkage: 0.0 }
-        };
-        let finished = in_parallel(self.threads, left, finish).into_iter();
-        let better = |a: Found, b: Found| match b.ended.likelihood > a.ended.likelihood {
-            true => b,
-            false => a,
-        };
-        finished.reduce(better).expect("there is at least one start")
+        })
+        .into_iter();
+        finished
+            .reduce(|a, b| if b.ended.likelihood > a.ended.likelihood { b } else { a })
+            .expect("there is at least one start")
     }
 
     /// Raises the covariances of atoms to the floor.
@@ -169,10 +167,10 @@ impl Search<'_> {
         let scored = in_parallel(self.threads, choices, |shrinkage| {
             let fitted = self.fitted(&halves, &found.atoms, shrinkage);
             // Mean log-likelihood of each half under the mixture fitted to the other half.
-            let of = |half: usize| {
+            let [first, second] = [0, 1].map(|half| {
                 self.em(&halves[half], self.kind, 0.0).step(&mut fitted[1 - half].clone())
-            };
-            (0.5 * (of(0) + of(1)), shrinkage)
+            });
+            (0.5 * (first + second), shrinkage)
         });
         let best = scored.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
         let shrinkage = best.map_or(0.0, |b| b.1);
@@ -192,17 +190,17 @@ impl Search<'_> {
         }
         let halves = self.points.halves();
         let fitted = self.fitted(&halves, &found.atoms, found.shrinkage);
-        let (mut own, mut other) = (0.0, 0.0);
+        let (mut fitted_half, mut other_half) = (0.0, 0.0);
         let mut held_out = HeldOut { optimism: 0.0, log_density: Vec::new(), weights: Vec::new() };
         for (half, points) in halves.iter().enumerate() {
-            own += points.mean(&Said::new(points, &fitted[half]).log_density).0;
-            let said = Said::new(points, &fitted[1 - half]).log_density;
-            other += points.mean(&said).0;
-            held_out.log_density.extend(said);
+            fitted_half += points.mean(&PointDensities::new(points, &fitted[half]).log_density).0;
+            let log_density = PointDensities::new(points, &fitted[1 - half]).log_density;
+            other_half += points.mean(&log_density).0;
+            held_out.log_density.extend(log_density);
             held_out.weights.extend_from_slice(points.weights());
         }
         // With twice as many retained rows, the optimism is half as large.
-        held_out.optimism = (0.25 * (own - other)).max(0.0);
+        held_out.optimism = (0.25 * (fitted_half - other_half)).max(0.0);
         held_out.optimism.is_finite().then_some(held_out)
     }
 
@@ -221,21 +219,16 @@ impl Search<'_> {
         if atoms.is_empty() {
             return Vec::new();
         }
-        let said = Said::new(self.points, atoms);
-        let mean = self.points.mean(&said.log_density).0;
-        let unlikely: Vec<f64> = (said.log_density.iter().zip(self.points.weights()))
+        let found = PointDensities::new(self.points, atoms);
+        let mean = self.points.mean(&found.log_density).0;
+        let unlikely: Vec<f64> = (found.log_density.iter().zip(self.points.weights()))
             .map(|(l, w)| w * (mean - l).max(0.0))
             .collect();
         let mut grown = Vec::new();
         for _ in 0..2 {
             let Some(i) = draw(&unlikely, rng) else { break };
             let place = self.points.point(i).to_vec();
-            let nearest = |a: &&Atom| {
-                let factor = a.covariance.cholesky();
-                factor.map_or(f64::NEG_INFINITY, |f| f.log_density(&place, &a.mean))
-            };
-            let by_density = |a: &&Atom, b: &&Atom| nearest(a).total_cmp(&nearest(b));
-            let Some(parent) = atoms.iter().max_by(by_density) else { break };
+            let Some(parent) = most_likely(atoms, &place) else { break };
             let covariance = parent.covariance.clone();
             let share = 0.5 / (atoms.len() + 1) as f64;
             let mut more = atoms.to_vec();
@@ -262,4 +255,18 @@ impl Search<'_> {
         }
         grown
     }
+}
+
+/// Returns the atom of largest density at a point, without its weight.
+fn most_likely<'a>(atoms: &'a [Atom], point: &[f64]) -> Option<&'a Atom> {
+    let mut best: Option<(&Atom, f64)> = None;
+    for atom in atoms {
+        let factor = atom.covariance.cholesky();
+        let log = factor.map_or(f64::NEG_INFINITY, |f| f.log_density(point, &atom.mean));
+        // Of equally likely atoms, the last one is returned.
+        if best.is_none_or(|(_, max)| log.total_cmp(&max).is_ge()) {
+            best = Some((atom, log));
+        }
+    }
+    best.map(|(atom, _)| atom)
 }

@@ -27,12 +27,15 @@ impl Space {
         let (plan, sums) = (sketch.plan(), sketch.sums());
         let (d, n) = (plan.dims(), sums.complete() as f64);
         let exponent = &plan.frame.exponent;
-        let landmark = |z: &[f32]| {
-            let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
-            axes.map_or(z.clone(), |axes| axes.turn(&z))
-        };
-        let landmarks: Option<Vec<Vec<f64>>> =
-            plan.landmarks().map(|landmarks| landmarks.rows().map(landmark).collect());
+        let landmarks: Option<Vec<Vec<f64>>> = plan.landmarks().map(|landmarks| {
+            landmarks
+                .rows()
+                .map(|z| {
+                    let z: Vec<f64> = z.iter().map(|x| f64::from(*x)).collect();
+                    axes.map_or(z.clone(), |axes| axes.turn(&z))
+                })
+                .collect()
+        });
         let (mean, deviation): (Vec<f64>, Vec<f64>) = if plan.collect.moments {
             match axes {
                 Some(axes) => {
@@ -55,22 +58,25 @@ impl Space {
             let m = landmarks.len() as f64;
             (0..d)
                 .map(|k| {
-                    let column = || landmarks.iter().map(|z| z[k]);
-                    let mean = column().sum::<f64>() / m;
-                    (mean, (column().map(|x| (x - mean).powi(2)).sum::<f64>() / m).sqrt())
+                    let mean = landmarks.iter().map(|z| z[k]).sum::<f64>() / m;
+                    let squares = landmarks.iter().map(|z| (z[k] - mean).powi(2));
+                    (mean, (squares.sum::<f64>() / m).sqrt())
                 })
                 .unzip()
         } else {
             // Planning leaves 16 bits of headroom above the largest value, which is assumed to be
             // three deviations.
-            let range = |e: &i32| power_of_two(e + COORDINATE_BITS - 16) / 3.0;
-            let deviation: Vec<f64> = exponent.iter().map(range).collect();
-            let along = |axes: &Axes| {
-                let diagonal = |i: usize, j: usize| if i == j { deviation[i].powi(2) } else { 0.0 };
-                let variances = axes.variances_of(&Matrix::from_fn(d, d, diagonal));
-                variances.iter().map(|v| v.sqrt()).collect()
-            };
-            (vec![0.0; d], axes.map_or(deviation.clone(), along))
+            let deviation: Vec<f64> =
+                exponent.iter().map(|e| power_of_two(e + COORDINATE_BITS - 16) / 3.0).collect();
+            (
+                vec![0.0; d],
+                axes.map_or(deviation.clone(), |axes| {
+                    let variances = axes.variances_of(&Matrix::from_fn(d, d, |i, j| {
+                        if i == j { deviation[i].powi(2) } else { 0.0 }
+                    }));
+                    variances.iter().map(|v| v.sqrt()).collect()
+                }),
+            )
         };
         let mut bounds: Vec<(f64, f64)> =
             mean.iter().zip(&deviation).map(|(m, s)| (m - 5.0 * s, m + 5.0 * s)).collect();
@@ -84,8 +90,8 @@ impl Space {
         let variances = deviation
             .iter()
             .map(|s| {
-                let most = (4.0 * s * s).max(1e-6 * narrow);
-                (1e-4 * most.min(narrow), most)
+                let max = (4.0 * s * s).max(1e-6 * narrow);
+                (1e-4 * max.min(narrow), max)
             })
             .collect();
         Space { bounds, variances, mean, deviation }
@@ -98,8 +104,7 @@ impl Space {
 
     /// Returns the initial variances of an atom: a tenth of the data's.
     pub fn first_variance(&self) -> Vec<f64> {
-        let tenth = |(k, s): (usize, &f64)| self.clamp(k, 0.1 * s * s);
-        self.deviation.iter().enumerate().map(tenth).collect()
+        self.deviation.iter().enumerate().map(|(k, s)| self.clamp(k, 0.1 * s * s)).collect()
     }
 
     /// Returns the difference between the mean and variances of a mixture and those of the data,
@@ -108,9 +113,10 @@ impl Space {
         let (mut off, mut total) = (0.0, 0.0);
         for k in 0..self.mean.len() {
             let mean: f64 = atoms.iter().map(|a| a.weight * a.mean[k]).sum();
-            let square =
-                |a: &Atom| a.weight * ((a.mean[k] - self.mean[k]).powi(2) + a.covariance.get(k, k));
-            let variance: f64 = atoms.iter().map(square).sum();
+            let variance: f64 = atoms
+                .iter()
+                .map(|a| a.weight * ((a.mean[k] - self.mean[k]).powi(2) + a.covariance.get(k, k)))
+                .sum();
             let data = self.deviation[k].powi(2);
             off += (variance - data).abs() + (mean - self.mean[k]).powi(2);
             total += data;

@@ -43,11 +43,15 @@ impl Spectrum {
         let m = landmarks.len();
         let rows = sketch.rows() as f64;
         let cells = &sketch.sums()[Sum::CellRows];
-        let share = |j: usize| match rows > 0.0 && !cells.is_empty() {
-            true => cells[j] as f64 / rows,
-            false => 1.0 / m as f64,
-        };
-        let shares: Vec<f64> = (0..m).map(share).collect();
+        let shares: Vec<f64> = (0..m)
+            .map(|j| {
+                if rows > 0.0 && !cells.is_empty() {
+                    cells[j] as f64 / rows
+                } else {
+                    1.0 / m as f64
+                }
+            })
+            .collect();
         Self::of_points(&landmarks, &shares, plan.kernel.at(plan.bandwidths[rung]))
     }
 
@@ -59,13 +63,16 @@ impl Spectrum {
         let gram = kernel.gram(points);
         let weighted = Matrix::from_fn(m, m, |i, j| root[i] * gram.get(i, j) * root[j]);
         let eigen = symmetric_eigen(&weighted)?;
-        let least = CUTOFF * eigen.values[0];
-        let rank = eigen.values.iter().take_while(|v| **v > least).count();
+        let min = CUTOFF * eigen.values[0];
+        let rank = eigen.values.iter().take_while(|v| **v > min).count();
         let rotation = Matrix::from_fn(rank, m, |l, j| eigen.vectors.get(j, l) * root[j]);
         let columns: Vec<Vec<f64>> =
             (0..m).map(|j| (0..m).map(|i| gram.get(i, j)).collect()).collect();
-        let square = |v: Vec<f64>| v.into_iter().map(|x| x * x).collect();
-        let of_points = rotation.times_each(&columns).into_iter().map(square).collect();
+        let of_points = rotation
+            .times_each(&columns)
+            .into_iter()
+            .map(|v| v.into_iter().map(|x| x * x).collect())
+            .collect();
         Ok(Spectrum { eigenvalues: eigen.values[..rank].to_vec(), rotation, of_points })
     }
 
@@ -80,19 +87,20 @@ impl Spectrum {
     /// Returns the metric of `⟨f, Σ (Σ + λ)⁻¹ f⟩`, for values of f at the points.
     pub(crate) fn regularised(&self, lambda: f64) -> Matrix {
         let (rank, m) = (self.rotation.nrows(), self.rotation.ncols());
-        let scaled =
-            |l: usize, j: usize| self.rotation.get(l, j) / (self.eigenvalues[l] + lambda).sqrt();
-        Matrix::from_fn(rank, m, scaled).gram()
+        Matrix::from_fn(rank, m, |l, j| {
+            self.rotation.get(l, j) / (self.eigenvalues[l] + lambda).sqrt()
+        })
+        .gram()
     }
 
     /// Returns `(Uᵀ D^½ k_f)²`, for values of f at the points.
-    pub(crate) fn seen(&self, values: &[f64]) -> Vec<f64> {
+    pub(crate) fn squares(&self, values: &[f64]) -> Vec<f64> {
         self.rotation.times(values).into_iter().map(|x| x * x).collect()
     }
 
     /// Returns N_f(λ) of a unit vector, given its values at the points.
     pub(crate) fn leverage_at(&self, values: &[f64], lambda: f64) -> f64 {
-        self.leverage(&self.seen(values), lambda)
+        self.leverage(&self.squares(values), lambda)
     }
 
     /// Returns N(λ).

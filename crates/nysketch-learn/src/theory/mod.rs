@@ -4,7 +4,7 @@
 //! of [`spectrum`](crate::spectrum),
 //!
 //! ```text
-//! λ_t     = sup_μ inf {λ : N_A(μ)(λ) ≤ t} ,  μ over the normalised secants of the model set       (13)
+//! λ_t     = sup_μ inf {λ : N_A(μ)(λ) ≤ t} ,  μ over the normalised secants of the model set   (13)
 //! ```
 //!
 //! Theorem 4.1 holds for λ ≥ λ_t with 3λt < 1 (19), with C = C_F (1 − 3λt)^(−½), and requires
@@ -12,7 +12,7 @@
 //! ```text
 //! m ≥ max(67, 5 N_∞(λ)) log(4/(λδ))                       uniform landmarks                (20)
 //! m ≥ max(334, 78 z² N(λ)) log(16n/δ)                     leverage scores                  (21a)
-//! n ≥ 1655 + 233 log(4/δ) ,   19/n log(4n/δ) ≤ λ ≤ ‖Σ‖                                     (21b, c)
+//! n ≥ 1655 + 233 log(4/δ) ,   19/n log(4n/δ) ≤ λ ≤ ‖Σ‖                                 (21b, c)
 //! ```
 //!
 //! Proposition 4.1 gives λ and t from a source condition γ_s = sup_μ Σ_ℓ ⟨A(μ), e_ℓ⟩²/σ_ℓ^2s (22),

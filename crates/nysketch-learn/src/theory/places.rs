@@ -31,7 +31,7 @@ pub enum Basis {
 pub(super) struct Places {
     pub basis: Basis,
     /// The points from which Σ̂ is estimated.
-    pub seen: Points,
+    pub points: Points,
     /// The weight of each point; the sum is one.
     pub shares: Vec<f64>,
     /// Held-out points that are not landmarks; empty if there are no rows other than landmarks.
@@ -44,36 +44,30 @@ impl Places {
         let Some(landmarks) = plan.landmarks() else {
             return Err(Error::parameter("the sketch", "one with landmarks", "Fourier features"));
         };
-        let (basis, rows): (Basis, Vec<Vec<f32>>) = match params.rows.is_empty() {
-            false => {
-                let fits =
-                    |r: &&Vec<f64>| r.len() == plan.dims() && r.iter().all(|x| x.is_finite());
-                if let Some(other) = params.rows.iter().find(|r| !fits(r)) {
+        let (basis, rows): (Basis, Vec<Vec<f32>>) = if params.rows.is_empty() {
+            let rows = plan.witness_rows().map(|w| w.rows().map(<[f32]>::to_vec).collect());
+            (Basis::Witnesses, rows.unwrap_or_default())
+        } else {
+            let mut rows = Vec::with_capacity(params.rows.len());
+            for row in &params.rows {
+                if row.len() != plan.dims() || !row.iter().all(|x| x.is_finite()) {
                     let expected = format!("rows of {} finite numbers", plan.dims());
-                    return Err(Error::parameter("`rows`", expected, format!("{other:?}")));
+                    return Err(Error::parameter("`rows`", expected, format!("{row:?}")));
                 }
-                let place = |row: &Vec<f64>| {
-                    plan.frame.coordinates(row).into_iter().map(|x| x as f32).collect()
-                };
-                (Basis::Rows, params.rows.iter().map(place).collect())
+                rows.push(plan.frame.coordinates(row).into_iter().map(|x| x as f32).collect());
             }
-            true => {
-                let rows = plan.witness_rows().map(|w| w.rows().map(<[f32]>::to_vec).collect());
-                (Basis::Witnesses, rows.unwrap_or_default())
-            }
+            (Basis::Rows, rows)
         };
-        let is_landmark = |z: &Vec<f32>| landmarks.rows().any(|l| l == z.as_slice());
-        let others = some(rows, 2 * MOST, is_landmark, rng);
+        let others = some(rows, 2 * MOST, |z| landmarks.rows().any(|l| l == z.as_slice()), rng);
         if others.len() < 2 * LEAST {
             return Ok(Places::at_landmarks(context, landmarks));
         }
-        let (seen, kept_out) = others.split_at(others.len() / 2);
-        let wide = |z: &Vec<f32>| z.iter().map(|x| f64::from(*x)).collect();
+        let (points, kept_out) = others.split_at(others.len() / 2);
         Ok(Places {
             basis,
-            seen: Points::new(plan.dims(), seen.concat()),
-            shares: vec![1.0 / seen.len() as f64; seen.len()],
-            kept_out: kept_out.iter().map(wide).collect(),
+            points: Points::new(plan.dims(), points.concat()),
+            shares: vec![1.0 / points.len() as f64; points.len()],
+            kept_out: kept_out.iter().map(|z| z.iter().map(|x| f64::from(*x)).collect()).collect(),
         })
     }
 
@@ -83,8 +77,8 @@ impl Places {
             [] => vec![1.0 / landmarks.len() as f64; landmarks.len()],
             cells => cells.iter().map(|n| *n as f64 / sketch.rows() as f64).collect(),
         };
-        let (basis, seen) = (Basis::Landmarks, landmarks.clone());
-        Places { basis, seen, shares, kept_out: Vec::new() }
+        let (basis, points) = (Basis::Landmarks, landmarks.clone());
+        Places { basis, points, shares, kept_out: Vec::new() }
     }
 }
 

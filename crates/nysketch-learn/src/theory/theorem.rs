@@ -175,10 +175,10 @@ impl Context<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let places = Places::new(self, params, &mut rng)?;
         let kernel = plan.kernel.at(plan.bandwidths[rung]);
-        let spectrum = Spectrum::of_points(&places.seen, &places.shares, kernel)?;
-        let half = Spectrum::of_half(&places.seen, &places.shares, kernel)?;
+        let spectrum = Spectrum::of_points(&places.points, &places.shares, kernel)?;
+        let half = Spectrum::of_half(&places.points, &places.shares, kernel)?;
         let embedding = self.embedding(rung)?;
-        let at_rows = embedding.measured_at(&places.seen, Matrix::from_fn(0, 0, |_, _| 0.0));
+        let at_rows = embedding.measured_at(&places.points, Matrix::from_fn(0, 0, |_, _| 0.0));
         let theorem = Theorem { context: self, params, places, spectrum, half, embedding, at_rows };
         theorem.numbers(&mut rng)
     }
@@ -211,12 +211,12 @@ impl Theorem<'_> {
     fn numbers(&self, rng: &mut ChaCha8Rng) -> Result<Theory> {
         let (params, spectrum, embedding) = (self.params, &self.spectrum, self.embedding);
         let sketch = self.context.sketch();
-        let at = self.places.seen.rows().map(|z| z.iter().map(|x| f64::from(*x)).collect());
+        let at = self.places.points.rows().map(|z| z.iter().map(|x| f64::from(*x)).collect());
         let at: Vec<Vec<f64>> = at.collect();
         let mut pairs = sampled(&at, embedding.sigma2, params, rng);
         // Every third pair has an atom that is not at a row.
         let at_rows = pairs.iter().enumerate().filter(|(i, _)| i % 3 != 2);
-        let seen: Vec<Secant> = at_rows.filter_map(|(_, p)| self.secant(p.signed())).collect();
+        let at_points: Vec<Secant> = at_rows.filter_map(|(_, p)| self.secant(p.signed())).collect();
         let mut secants = Vec::new();
         if !self.places.kept_out.is_empty() {
             pairs = sampled(&self.places.kept_out, embedding.sigma2, params, rng);
@@ -236,24 +236,26 @@ impl Theorem<'_> {
         // For a given λ, the best t is the smallest with N_A(μ)(λ) ≤ t for every secant, and λ is
         // its λ_t.
         let n = sketch.weight();
-        let chosen = |secants: &[Secant]| {
-            let best = || best_lambda(|l| self.condition(secants, l)).unwrap_or(1.0 / n.sqrt());
-            params.lambda.unwrap_or_else(best)
-        };
-        let form = self.regularised(chosen(&secants));
-        let lambda = chosen(&secants);
+        let lambda = self.chosen_lambda(&secants);
+        let form = self.regularised(lambda);
         self.follow(&mut secants, |s| -spectrum.leverage(&s.c, lambda), &form);
-        let lambda = chosen(&secants);
+        let lambda = self.chosen_lambda(&secants);
         let condition = self.condition(&secants, lambda);
-        let seen_condition = self.condition(&seen, lambda);
-        let holds = match decisive {
-            true if condition < 1.0 => Some(true),
-            true if seen_condition >= 1.0 => Some(false),
-            _ => None,
+        let seen_condition = self.condition(&at_points, lambda);
+        let holds = if decisive && condition < 1.0 {
+            Some(true)
+        } else if decisive && seen_condition >= 1.0 {
+            Some(false)
+        } else {
+            None
         };
-        let leverage_of = |x: &Vec<f64>| spectrum.leverage_at(&self.row_features(x), lambda);
         let seen_leverage = spectrum.largest_leverage(lambda);
-        let kept_out = self.places.kept_out.iter().map(leverage_of).fold(0.0, f64::max);
+        let kept_out = self
+            .places
+            .kept_out
+            .iter()
+            .map(|x| spectrum.leverage_at(&self.row_features(x), lambda))
+            .fold(0.0, f64::max);
         let largest_leverage = if decisive { kept_out } else { seen_leverage };
         let effective_dimension = spectrum.effective_dimension(lambda);
         let largest = distortions(&secants).last().copied().unwrap_or(1.0);
@@ -268,7 +270,7 @@ impl Theorem<'_> {
             rows: sketch.rows(),
             landmarks: embedding.len(),
             basis: self.places.basis,
-            sampled: self.places.seen.len(),
+            sampled: self.places.points.len(),
             norm: spectrum.eigenvalues[0],
             lambda,
             t: condition / (3.0 * lambda),
@@ -292,37 +294,44 @@ impl Theorem<'_> {
         })
     }
 
+    /// Returns the λ of the parameters, or the best one for these secants.
+    fn chosen_lambda(&self, secants: &[Secant]) -> f64 {
+        self.params.lambda.unwrap_or_else(|| {
+            best_lambda(|l| self.condition(secants, l))
+                .unwrap_or(1.0 / self.context.sketch().weight().sqrt())
+        })
+    }
+
     fn variance(&self) -> Vec<f64> {
         vec![self.params.known_variance; self.embedding.dims()]
     }
 
     /// Returns kernel values of a row at the rows of Σ.
     fn row_features(&self, x: &[f64]) -> Vec<f64> {
-        self.embedding.kernel().against(x, &self.places.seen)
+        self.embedding.kernel().against(x, &self.places.points)
     }
 
     /// Returns the form `⟨f, Σ̂ (Σ̂ + λ)⁻¹ f⟩`, in kernel values at the rows of Σ.
     fn regularised(&self, lambda: f64) -> Embedding {
-        self.embedding.measured_at(&self.places.seen, self.spectrum.regularised(lambda))
+        self.embedding.measured_at(&self.places.points, self.spectrum.regularised(lambda))
     }
 
     fn secant(&self, signed: Mixture) -> Option<Secant> {
         let variance = self.variance();
         let length = squared_length(self.embedding, &signed, &variance)?.sqrt();
-        let normalised = |mut f: Vec<f64>| {
+        let [at_rows, at_landmarks] = [&self.at_rows, self.embedding].map(|embedding| {
+            let mut f = features(embedding, &signed, &variance);
             f.iter_mut().for_each(|f| *f /= length);
             f
-        };
-        let at_rows = normalised(features(&self.at_rows, &signed, &variance));
-        let at_landmarks = normalised(features(self.embedding, &signed, &variance));
+        });
         let projected = self.embedding.squared_norm(&at_landmarks).max(0.0).sqrt();
-        Some(Secant { c: self.spectrum.seen(&at_rows), projected, signed })
+        Some(Secant { c: self.spectrum.squares(&at_rows), projected, signed })
     }
 
     /// Adds the secants at which descents of a form from the worst ones end.
-    fn follow(&self, secants: &mut Vec<Secant>, seen: impl Fn(&Secant) -> f64, form: &Embedding) {
+    fn follow(&self, secants: &mut Vec<Secant>, score: impl Fn(&Secant) -> f64, form: &Embedding) {
         let mut order: Vec<usize> = (0..secants.len()).collect();
-        order.sort_by(|i, j| seen(&secants[*i]).total_cmp(&seen(&secants[*j])));
+        order.sort_by(|i, j| score(&secants[*i]).total_cmp(&score(&secants[*j])));
         let variance = self.variance();
         for i in order.into_iter().take(FOLLOWED) {
             let found = descend(form, &secants[i].signed, &variance);
@@ -344,11 +353,13 @@ impl Theorem<'_> {
         }
         let (sketch, embedding, variance) =
             (self.context.sketch(), self.embedding, self.variance());
-        let ratio = |pair: &Pair| {
-            let length = squared_length(embedding, &pair.signed(), &variance)?.sqrt();
-            Some(pair.difference_of_risks() / length)
-        };
-        let constant = pairs.iter().filter_map(ratio).fold(0.0, f64::max);
+        let constant = pairs
+            .iter()
+            .filter_map(|pair| {
+                let length = squared_length(embedding, &pair.signed(), &variance)?.sqrt();
+                Some(pair.difference_of_risks() / length)
+            })
+            .fold(0.0, f64::max);
         let noise = noise_floor(embedding.squared_norm(&embedding.target), sketch.complete_rows());
         let bound = 4.0 * constant * distortion * noise;
         Ok(Some(RiskBound { constant, noise, bound, excess: self.excess()? }))
@@ -361,7 +372,7 @@ impl Theorem<'_> {
         if rows.is_empty() || k > self.embedding.len() || k > self.places.kept_out.len() {
             return Ok(None);
         }
-        rows.extend(self.places.seen.data().iter().map(|x| f64::from(*x)));
+        rows.extend(self.places.points.data().iter().map(|x| f64::from(*x)));
         let points = WeightedPoints::of_rows(self.embedding.dims(), &rows);
         let fit = FitParams::new(Task::Kmeans, k).decoder(Decoder::Clompr);
         let seed = params.seed.unwrap_or(self.context.plan().seed);
@@ -371,8 +382,7 @@ impl Theorem<'_> {
         let centres: Vec<_> = centres.iter().map(|c| frame.coordinates(c)).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let best = points.cluster(k, Loss::Squared, Effort::new(5, 100), &mut rng);
-        let risk = |centres: &[Vec<f64>]| points.risk(centres, Loss::Squared);
-        Ok(Some(risk(&centres) - risk(&best)))
+        Ok(Some(points.risk(&centres, Loss::Squared) - points.risk(&best, Loss::Squared)))
     }
 }
 
@@ -398,27 +408,32 @@ fn best_lambda(condition: impl Fn(f64) -> f64) -> Option<f64> {
 
 /// Evaluates proposition 4.1 for the s with the smallest m, at C' = 2 C_F, where 3λt = ¾.
 fn source(spectrum: &Spectrum, secants: &[Secant], delta: f64) -> Option<Source> {
-    let each = |i: i32| {
+    let mut best: Option<Source> = None;
+    for i in 1..25 {
         let s = 0.02 * f64::from(i);
-        let of = |secant: &Secant| -> f64 {
-            let pairs = secant.c.iter().zip(&spectrum.eigenvalues);
-            pairs.map(|(c, sigma)| c / sigma.powf(1.0 + 2.0 * s)).sum()
-        };
-        let gamma = secants.iter().map(of).fold(0.0, f64::max);
+        let gamma = secants
+            .iter()
+            .map(|secant| {
+                let pairs = secant.c.iter().zip(&spectrum.eigenvalues);
+                pairs.map(|(c, sigma)| c / sigma.powf(1.0 + 2.0 * s)).sum()
+            })
+            .fold(0.0, f64::max);
         // 3 γ^(1/(1−2s)) t^(−2s/(1−2s)) = ¾, solved for t.
         let t = (4.0 * gamma.powf(1.0 / (1.0 - 2.0 * s))).powf((1.0 - 2.0 * s) / (2.0 * s));
         let lambda = (gamma / t).powf(1.0 / (1.0 - 2.0 * s));
         let m = f64::max(67.0, 5.0 / lambda) * (4.0 / (lambda * delta)).ln();
-        Source { s, gamma, t, lambda, m }
-    };
-    // (22a) requires every secant to lie in the range of Σ; otherwise the proposition does not
-    // apply.
-    let seen = |s: &Source| {
-        let most = secants.iter().map(|f| spectrum.leverage(&f.c, s.lambda)).fold(0.0, f64::max);
-        3.0 * s.lambda * most <= 0.75 * (1.0 + 1e-6)
-    };
-    let all = (1..25).map(each).filter(|s| s.m.is_finite() && s.lambda > 0.0).filter(seen);
-    all.min_by(|a, b| a.m.total_cmp(&b.m))
+        if !(m.is_finite() && lambda > 0.0) {
+            continue;
+        }
+        // (22a) requires every secant to lie in the range of Σ; otherwise the proposition does not
+        // apply.
+        let max = secants.iter().map(|f| spectrum.leverage(&f.c, lambda)).fold(0.0, f64::max);
+        let applies = 3.0 * lambda * max <= 0.75 * (1.0 + 1e-6);
+        if applies && best.is_none_or(|best| m < best.m) {
+            best = Some(Source { s, gamma, t, lambda, m });
+        }
+    }
+    best
 }
 
 #[cfg(test)]
@@ -482,18 +497,22 @@ mod tests {
     /// N_∞ is underestimated at the rows of Σ and overestimated at others, and N(λ) from fewer rows
     /// is smaller. All estimates are within 10 % at this λ, where about ten directions matter.
     #[test]
-    fn estimates_err_to_the_sides_that_are_said() {
+    fn estimates_err_to_the_documented_sides() {
         let (sketch, lambda) = (sketch(40, 1000), 0.02);
         let found = theory(&sketch, &params().lambda(Some(lambda))).unwrap();
-        let place = |row: &[f64]| sketch.plan().frame.coordinates(row);
-        let all: Vec<f32> = table().values().chunks(2).flat_map(place).map(|x| x as f32).collect();
+        let all: Vec<f32> = table()
+            .values()
+            .chunks(2)
+            .flat_map(|row| sketch.plan().frame.coordinates(row))
+            .map(|x| x as f32)
+            .collect();
         let points = nysketch_core::numeric::points::Points::new(2, all);
         let shares = vec![1e-3; 1000];
         let truth = Spectrum::of_points(&points, &shares, Kernel::Gaussian.at(4.0)).unwrap();
         let (n, largest) = (truth.effective_dimension(lambda), truth.largest_leverage(lambda));
-        let near = |x: f64, y: f64| (x / y - 1.0).abs() < 0.1;
+
         assert!(found.half_dimension < found.effective_dimension, "{found:?}");
-        assert!(found.effective_dimension < n && near(found.effective_dimension, n), "{n}");
+        assert!(found.effective_dimension < n && found.effective_dimension > 0.9 * n, "{n}");
         assert!(found.seen_leverage < found.largest_leverage, "{found:?} {largest}");
         assert!(found.seen_condition <= found.condition);
     }

@@ -13,7 +13,7 @@
 
 use super::levels::Levels;
 use super::near::{MANY, Near, REACH};
-use super::passed::{Moments, Passed, Told};
+use super::passed::{Densities, Moments, Passed};
 use crate::atom::Atom;
 use crate::covariance::Covariance;
 use nysketch_core::kernel::exp2::exp2_product;
@@ -39,7 +39,7 @@ pub struct Diagonal {
     /// `[block][column][point]`.
     places: Vec<f64>,
     /// In the layout of `places`, or empty.
-    widths: Vec<f64>,
+    variances: Vec<f64>,
 }
 
 impl Diagonal {
@@ -53,29 +53,32 @@ impl Diagonal {
             count: weights.len(),
             weights: padded,
             places: in_blocks(dims, places),
-            widths: in_blocks(dims, variances),
+            variances: in_blocks(dims, variances),
         }
     }
 
     /// Returns the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
-        let size = BLOCK * self.dims;
-        let gather = |from: &[f64]| {
-            let mut to = vec![0.0; from.len()];
-            for (b, to) in to.chunks_exact_mut(size).enumerate() {
-                for i in 0..BLOCK {
-                    let at = order[(b * BLOCK + i).min(self.count - 1)];
-                    let from = &from[at / BLOCK * size..][at % BLOCK..];
-                    let column = to[i..].iter_mut().step_by(BLOCK);
-                    column.zip(from.iter().step_by(BLOCK)).for_each(|(to, from)| *to = *from);
-                }
-            }
-            to
-        };
         let mut weights = vec![0.0; self.weights.len()];
         weights.iter_mut().zip(order).for_each(|(to, at)| *to = self.weights[*at]);
-        let (places, widths) = (gather(&self.places), gather(&self.widths));
-        Diagonal { dims: self.dims, count: self.count, weights, places, widths }
+        let places = self.gathered(&self.places, order);
+        let variances = self.gathered(&self.variances, order);
+        Diagonal { dims: self.dims, count: self.count, weights, places, variances }
+    }
+
+    /// Returns blocks of points in another order.
+    fn gathered(&self, from: &[f64], order: &[usize]) -> Vec<f64> {
+        let size = BLOCK * self.dims;
+        let mut to = vec![0.0; from.len()];
+        for (b, to) in to.chunks_exact_mut(size).enumerate() {
+            for i in 0..BLOCK {
+                let at = order[(b * BLOCK + i).min(self.count - 1)];
+                let from = &from[at / BLOCK * size..][at % BLOCK..];
+                let column = to[i..].iter_mut().step_by(BLOCK);
+                column.zip(from.iter().step_by(BLOCK)).for_each(|(to, from)| *to = *from);
+            }
+        }
+        to
     }
 
     /// Returns the sums for which each atom is responsible. If `near` is given, each block
@@ -97,12 +100,17 @@ impl Diagonal {
     }
 
     /// Returns the log density of each point and the entropy of its responsibilities.
-    pub fn told(&self, atoms: &[Atom], levels: &Levels, instructions: Instructions) -> Told {
-        let mut told = Told::default();
-        instructions.dispatch(Telling(Looked::new(self, atoms, levels, None), &mut told));
-        told.log_density.truncate(self.count);
-        told.entropy.truncate(self.count);
-        told
+    pub fn densities(
+        &self,
+        atoms: &[Atom],
+        levels: &Levels,
+        instructions: Instructions,
+    ) -> Densities {
+        let mut densities = Densities::default();
+        instructions.dispatch(DensityPass(Looked::new(self, atoms, levels, None), &mut densities));
+        densities.log_density.truncate(self.count);
+        densities.entropy.truncate(self.count);
+        densities
     }
 }
 
@@ -150,9 +158,9 @@ impl Density {
 
     /// Returns the log densities of the points of a block.
     #[inline(always)]
-    fn of(&self, places: &[f64], widths: Option<&[f64]>) -> [f64; BLOCK] {
+    fn of(&self, places: &[f64], variances: Option<&[f64]>) -> [f64; BLOCK] {
         let mut logs = [self.constant; BLOCK];
-        match widths {
+        match variances {
             None => {
                 for (&(mean, factor), x) in self.columns.iter().zip(columns(places)) {
                     for i in 0..BLOCK {
@@ -161,8 +169,8 @@ impl Density {
                     }
                 }
             }
-            Some(widths) => {
-                let each = columns(places).iter().zip(columns(widths));
+            Some(variances) => {
+                let each = columns(places).iter().zip(columns(variances));
                 for (&(mean, factor), (x, v)) in self.columns.iter().zip(each) {
                     for i in 0..BLOCK {
                         let t = x[i] - mean;
@@ -193,11 +201,10 @@ impl Sums {
 
     /// Adds up the partial sums.
     fn moments(self) -> Moments {
-        let add = |sums: Vec<[f64; LANES]>| sums.iter().map(|s| s.iter().sum()).collect();
         Moments {
             mass: self.mass.iter().sum(),
-            first: add(self.first),
-            second: Covariance::Diagonal(add(self.second)),
+            first: add_lanes(&self.first),
+            second: Covariance::Diagonal(add_lanes(&self.second)),
             levels: self.levels,
         }
     }
@@ -211,7 +218,7 @@ impl Sums {
         w: &[f64; BLOCK],
         density: &Density,
         places: &[f64],
-        widths: Option<&[f64]>,
+        variances: Option<&[f64]>,
     ) {
         let (w, _) = S::as_simd_f64s(w);
         let side_by_side = LANES / S::F64_LANES;
@@ -238,7 +245,7 @@ impl Sums {
                 (first[lane], second[lane]) = (one, two);
             }
         }
-        for (second, v) in self.second.iter_mut().zip(columns(widths.unwrap_or_default())) {
+        for (second, v) in self.second.iter_mut().zip(columns(variances.unwrap_or_default())) {
             let (second, _) = S::as_mut_simd_f64s(second);
             for (p, v) in S::as_simd_f64s(v).0.iter().enumerate() {
                 let sum = &mut second[p % side_by_side];
@@ -246,6 +253,11 @@ impl Sums {
             }
         }
     }
+}
+
+/// Adds up the partial sums of each column.
+fn add_lanes(sums: &[[f64; LANES]]) -> Vec<f64> {
+    sums.iter().map(|s| s.iter().sum()).collect()
 }
 
 /// Points, atoms and lists of one pass, evaluated block by block.
@@ -265,7 +277,7 @@ struct Block {
     /// The atoms within range, as indices into the list of atoms.
     kept: Vec<usize>,
     /// The largest log density.
-    most: [f64; BLOCK],
+    max: [f64; BLOCK],
     /// Σ e of the relative densities e, and `Σ e log e`.
     total: [f64; BLOCK],
     spread: [f64; BLOCK],
@@ -274,7 +286,7 @@ struct Block {
 impl Block {
     fn new(atoms: usize) -> Self {
         let (logs, kept) = (vec![[0.0; BLOCK]; atoms], Vec::with_capacity(atoms));
-        Block { logs, kept, most: [0.0; BLOCK], total: [0.0; BLOCK], spread: [0.0; BLOCK] }
+        Block { logs, kept, max: [0.0; BLOCK], total: [0.0; BLOCK], spread: [0.0; BLOCK] }
     }
 }
 
@@ -307,29 +319,29 @@ impl<'a> Looked<'a> {
     /// Computes the relative densities of the atoms at the points of a block.
     #[inline(always)]
     fn share(&self, b: usize, block: &mut Block) {
-        let (places, widths) =
-            (&self.points.places[self.span(b)], self.points.widths.get(self.span(b)));
+        let (places, variances) =
+            (&self.points.places[self.span(b)], self.points.variances.get(self.span(b)));
         let atoms = self.atoms(b);
-        let mut most = [f64::NEG_INFINITY; BLOCK];
+        let mut max = [f64::NEG_INFINITY; BLOCK];
         for (logs, atom) in block.logs.iter_mut().zip(atoms) {
             let density = &self.densities[*atom as usize];
-            *logs = density.of(places, widths);
+            *logs = density.of(places, variances);
             if !self.levels.is_empty() {
                 for (i, log) in logs.iter_mut().enumerate().take(self.filled(b)) {
                     *log += self.levels.log(&density.levels, b * BLOCK + i);
                 }
             }
             for i in 0..BLOCK {
-                most[i] = if logs[i] > most[i] { logs[i] } else { most[i] };
+                max[i] = if logs[i] > max[i] { logs[i] } else { max[i] };
             }
         }
-        block.most = most;
+        block.max = max;
         block.kept.clear();
-        let few = self.all.len() < MANY;
+        let are_few = self.all.len() < MANY;
         for (at, logs) in block.logs[..atoms.len()].iter().enumerate() {
-            let mut reach = few;
+            let mut reach = are_few;
             for i in 0..BLOCK {
-                reach |= logs[i] > most[i] - REACH;
+                reach |= logs[i] > max[i] - REACH;
             }
             if reach {
                 block.kept.push(at);
@@ -343,7 +355,7 @@ impl<'a> Looked<'a> {
         for at in &block.kept {
             let logs = &mut block.logs[*at];
             for i in 0..BLOCK {
-                let below = ((logs[i] - most[i]) as f32).max(LOWEST);
+                let below = ((logs[i] - max[i]) as f32).max(LOWEST);
                 logs[i] = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
                 total[i] += logs[i];
                 spread[i] += logs[i] * f64::from(below);
@@ -383,7 +395,7 @@ impl WithSimd for Pass<'_> {
             let mut share = [0.0; BLOCK];
             let mut largest = 0.0f64;
             for i in 0..BLOCK {
-                found.likelihood += weights[i] * (block.most[i] + block.total[i].ln());
+                found.likelihood += weights[i] * (block.max[i] + block.total[i].ln());
                 share[i] = weights[i] / block.total[i];
                 largest = largest.max(weights[i]);
             }
@@ -398,8 +410,8 @@ impl WithSimd for Pass<'_> {
                 found.best.extend_from_slice(&best);
                 found.near.push(block.kept.iter().map(|at| atoms[*at]));
             }
-            let (places, widths) =
-                (&points.places[looked.span(b)], points.widths.get(looked.span(b)));
+            let (places, variances) =
+                (&points.places[looked.span(b)], points.variances.get(looked.span(b)));
             for at in &block.kept {
                 let (w, atom) = (&mut block.logs[*at], atoms[*at] as usize);
                 let mut heaviest = 0.0f64;
@@ -409,7 +421,7 @@ impl WithSimd for Pass<'_> {
                 }
                 // Skip atoms whose contribution is below the rounding error.
                 if heaviest > 1e-14 * largest {
-                    sums[atom].add(simd, w, &looked.densities[atom], places, widths);
+                    sums[atom].add(simd, w, &looked.densities[atom], places, variances);
                     if !levels.is_empty() {
                         for (i, w) in w.iter().enumerate().take(looked.filled(b)) {
                             levels.add(&mut sums[atom].levels, b * BLOCK + i, *w);
@@ -422,18 +434,18 @@ impl WithSimd for Pass<'_> {
 }
 
 /// Passes over all points once and computes their densities.
-struct Telling<'a>(Looked<'a>, &'a mut Told);
+struct DensityPass<'a>(Looked<'a>, &'a mut Densities);
 
-impl WithSimd for Telling<'_> {
+impl WithSimd for DensityPass<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Telling(looked, told) = self;
+        let DensityPass(looked, densities) = self;
         let mut block = Block::new(looked.all.len());
         for b in 0..looked.points.weights.len() / BLOCK {
             looked.share(b, &mut block);
             for i in 0..BLOCK {
-                told.push(block.most[i], block.total[i], block.spread[i]);
+                densities.push(block.max[i], block.total[i], block.spread[i]);
             }
         }
     }

@@ -39,30 +39,33 @@ impl Floor {
             }
             Covariance::Full(matrix) => {
                 let root: Vec<f64> = self.0.iter().map(|v| v.sqrt()).collect();
-                let scaled = |i: usize, j: usize| matrix.get(i, j) / (root[i] * root[j]);
+                let d = self.dims();
+                let scaled =
+                    SymmetricMatrix::from_fn(d, |i, j| matrix.get(i, j) / (root[i] * root[j]));
                 // If the matrix is positive definite after subtracting the identity, no eigenvalue
                 // is below one.
-                let less = |i: usize, j: usize| scaled(i, j) - f64::from(u8::from(i == j));
-                if Covariance::Full(SymmetricMatrix::from_fn(self.dims(), less))
-                    .cholesky()
-                    .is_some()
-                {
+                let less = SymmetricMatrix::from_fn(d, |i, j| {
+                    scaled.get(i, j) - f64::from(u8::from(i == j))
+                });
+                if Covariance::Full(less).cholesky().is_some() {
                     return;
                 }
-                let d = self.dims();
-                let lifted = match symmetric_eigen(&Matrix::from_fn(d, d, scaled)) {
+                let dense = Matrix::from_fn(d, d, |i, j| scaled.get(i, j));
+                let lifted = match symmetric_eigen(&dense) {
                     Ok(eigen) => SymmetricMatrix::from_fn(d, |i, j| {
-                        let term = |l: usize| {
-                            let (value, v) = (eigen.values[l], &eigen.vectors);
-                            value.max(1.0) * v.get(i, l) * v.get(j, l)
-                        };
-                        (0..d).map(term).sum::<f64>() * root[i] * root[j]
+                        (0..d)
+                            .map(|l| {
+                                let (value, v) = (eigen.values[l], &eigen.vectors);
+                                value.max(1.0) * v.get(i, l) * v.get(j, l)
+                            })
+                            .sum::<f64>()
+                            * root[i]
+                            * root[j]
                     }),
                     // The entries have such different magnitudes that the directions cannot be
                     // computed.
-                    Err(_) => SymmetricMatrix::from_fn(d, |i, j| match i == j {
-                        true => matrix.get(i, i).max(self.0[i]),
-                        false => 0.0,
+                    Err(_) => SymmetricMatrix::from_fn(d, |i, j| {
+                        if i == j { matrix.get(i, i).max(self.0[i]) } else { 0.0 }
                     }),
                 };
                 *matrix = lifted;

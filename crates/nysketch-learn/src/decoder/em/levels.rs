@@ -91,9 +91,9 @@ impl Levels {
         let mut shares: Vec<f64> = numbers.collect();
         let mut rest = &mut shares[..];
         for len in &self.lens {
-            let (own, others) = rest.split_at_mut(*len);
-            let total: f64 = own.iter().sum();
-            own.iter_mut().for_each(|x| *x /= total.max(f64::MIN_POSITIVE));
+            let (category, others) = rest.split_at_mut(*len);
+            let total: f64 = category.iter().sum();
+            category.iter_mut().for_each(|x| *x /= total.max(f64::MIN_POSITIVE));
             rest = others;
         }
         shares

@@ -7,7 +7,7 @@
 
 use super::levels::Levels;
 use super::near::{MANY, Near, REACH};
-use super::passed::{Moments, Passed, Told};
+use super::passed::{Densities, Moments, Passed};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, SymmetricMatrix};
 use nysketch_core::kernel::exp2::exp2_product;
@@ -69,11 +69,14 @@ impl Matrices {
 
     /// Returns the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
-        let place = |i: &usize| &self.places[i * self.dims..(i + 1) * self.dims];
         Matrices {
             dims: self.dims,
             weights: order.iter().map(|i| self.weights[*i]).collect(),
-            places: order.iter().flat_map(place).copied().collect(),
+            places: order
+                .iter()
+                .flat_map(|i| &self.places[i * self.dims..(i + 1) * self.dims])
+                .copied()
+                .collect(),
         }
     }
 
@@ -86,17 +89,10 @@ impl Matrices {
             return Passed::nothing(atoms.len(), d, levels.total());
         }
         passed.likelihood = 0.0;
-        let zero = || Sums {
-            mass: 0.0,
-            first: vec![0.0; d],
-            second: vec![0.0; d * d],
-            levels: vec![0.0; levels.total()],
-        };
-        let mut sums: Vec<Sums> = atoms.iter().map(|_| zero()).collect();
+        let mut sums: Vec<Sums> = atoms.iter().map(|_| Sums::new(d, levels.total())).collect();
         Instructions::best().run(Pass { looked, atoms, sums: &mut sums, passed: &mut passed });
         let moments = sums.into_iter().map(|Sums { mass, first, second, levels }| {
-            let entry = |i: usize, j: usize| second[j * d + i];
-            let second = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
+            let second = Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| second[j * d + i]));
             Moments { mass, first, second, levels }
         });
         passed.moments = moments.collect();
@@ -104,14 +100,14 @@ impl Matrices {
     }
 
     /// Returns the log density of each point and the entropy of its responsibilities.
-    pub fn told(&self, atoms: &[Atom], levels: &Levels) -> Told {
-        let mut told = Told::default();
+    pub fn densities(&self, atoms: &[Atom], levels: &Levels) -> Densities {
+        let mut densities = Densities::default();
         let looked = Looked::new(self, atoms, levels, None);
         if looked.all.is_empty() {
-            return Told::nothing(self.weights.len());
+            return Densities::zero(self.weights.len());
         }
-        Instructions::best().run(Telling(looked, &mut told));
-        told
+        Instructions::best().run(DensityPass(looked, &mut densities));
+        densities
     }
 }
 
@@ -137,7 +133,7 @@ struct Block {
     /// The atoms within range, as indices into the list of atoms.
     kept: Vec<usize>,
     /// The largest log density.
-    most: Vec<f64>,
+    max: Vec<f64>,
     /// Σ e of the relative densities e, and `Σ e log e`.
     total: Vec<f64>,
     spread: Vec<f64>,
@@ -153,8 +149,7 @@ impl<'a> Looked<'a> {
         near: Option<&'a Near>,
     ) -> Self {
         let densities: Vec<_> = atoms.iter().map(|a| Density::new(a, levels)).collect();
-        let usable = |c: &u32| densities[*c as usize].is_some();
-        let all = (0..atoms.len() as u32).filter(usable).collect();
+        let all = (0..atoms.len() as u32).filter(|c| densities[*c as usize].is_some()).collect();
         let size = if atoms.len() < MANY { BLOCK } else { SMALL_BLOCK };
         Looked { points, levels, near, densities, all, size }
     }
@@ -165,7 +160,7 @@ impl<'a> Looked<'a> {
             len: 0,
             logs: vec![0.0; self.all.len() * size],
             kept: Vec::with_capacity(self.all.len()),
-            most: zero.clone(),
+            max: zero.clone(),
             total: zero.clone(),
             spread: zero,
             white: vec![0.0; size * self.points.dims],
@@ -197,7 +192,7 @@ impl<'a> Looked<'a> {
         let (d, places, size) = (self.points.dims, self.places(b), self.size);
         let (atoms, n, start) = (self.atoms(b), self.span(b).len(), b * self.size);
         block.len = n;
-        block.most.fill(f64::NEG_INFINITY);
+        block.max.fill(f64::NEG_INFINITY);
         block.kept.clear();
         for (logs, atom) in block.logs.chunks_exact_mut(size).zip(atoms) {
             // An atom may have lost its density since the list was made.
@@ -212,13 +207,12 @@ impl<'a> Looked<'a> {
                     log += self.levels.log(&density.levels, start + i);
                 }
                 logs[i] = log;
-                block.most[i] = if log > block.most[i] { log } else { block.most[i] };
+                block.max[i] = if log > block.max[i] { log } else { block.max[i] };
             }
         }
-        let few = self.all.len() < MANY;
+        let are_few = self.all.len() < MANY;
         for (at, logs) in block.logs.chunks_exact(size).take(atoms.len()).enumerate() {
-            let reach = |(log, most): (&f64, &f64)| *log > most - REACH;
-            if few || logs[..n].iter().zip(&block.most).any(reach) {
+            if are_few || logs[..n].iter().zip(&block.max).any(|(log, max)| *log > max - REACH) {
                 block.kept.push(at);
             }
         }
@@ -231,7 +225,7 @@ impl<'a> Looked<'a> {
         for at in &block.kept {
             let logs = &mut block.logs[at * size..at * size + n];
             for (i, log) in logs.iter_mut().enumerate() {
-                let below = ((*log - block.most[i]) as f32).max(LOWEST);
+                let below = ((*log - block.max[i]) as f32).max(LOWEST);
                 *log = f64::from(exp2_product(below, std::f32::consts::LOG2_E));
                 block.total[i] += *log;
                 block.spread[i] += *log * f64::from(below);
@@ -247,6 +241,17 @@ struct Sums {
     /// Column-major.
     second: Vec<f64>,
     levels: Vec<f64>,
+}
+
+impl Sums {
+    fn new(dims: usize, levels: usize) -> Self {
+        Sums {
+            mass: 0.0,
+            first: vec![0.0; dims],
+            second: vec![0.0; dims * dims],
+            levels: vec![0.0; levels],
+        }
+    }
 }
 
 /// Passes over all points once and adds up the sums of each atom.
@@ -268,15 +273,14 @@ impl Work for Pass<'_> {
             let (listed, places) = (looked.atoms(b), looked.places(b));
             let weights = &looked.points.weights[looked.span(b)];
             for (i, weight) in weights.iter().enumerate() {
-                passed.likelihood += weight * (block.most[i] + block.total[i].ln());
+                passed.likelihood += weight * (block.max[i] + block.total[i].ln());
             }
             if looked.all.len() >= MANY {
-                let best = |i: usize| {
+                passed.best.extend((0..block.len).map(|i| {
                     // The best atom has the relative density 1.
                     let at = block.kept.iter().find(|at| block.logs[*at * size + i] == 1.0);
                     listed[*at.unwrap_or(&0)]
-                };
-                passed.best.extend((0..block.len).map(best));
+                }));
                 passed.near.push(block.kept.iter().map(|at| listed[*at]));
             }
             for at in &block.kept {
@@ -312,17 +316,17 @@ impl Work for Pass<'_> {
 }
 
 /// Passes over all points once and computes their densities.
-struct Telling<'a>(Looked<'a>, &'a mut Told);
+struct DensityPass<'a>(Looked<'a>, &'a mut Densities);
 
-impl Work for Telling<'_> {
+impl Work for DensityPass<'_> {
     #[inline(always)]
     fn work(self) {
-        let Telling(looked, told) = self;
+        let DensityPass(looked, densities) = self;
         let mut block = looked.block();
         for b in 0..looked.blocks() {
             looked.share(b, &mut block);
             for i in 0..block.len {
-                told.push(block.most[i], block.total[i], block.spread[i]);
+                densities.push(block.max[i], block.total[i], block.spread[i]);
             }
         }
     }

@@ -17,8 +17,8 @@ mod tied;
 
 pub(super) use floor::Floor;
 pub(super) use levels::Levels;
-pub(super) use passed::Told;
-pub(super) use steps::{Em, Ended, Shaped, TOLERANCE, Until, told};
+pub(super) use passed::Densities;
+pub(super) use steps::{Em, Ended, Shaped, TOLERANCE, Until, densities};
 
 #[cfg(test)]
 mod tests;

@@ -29,7 +29,7 @@ pub struct Passed {
 
 /// The log density and the entropy of every point under a mixture.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Densities {
     /// `log Σ_c α_c N(x; μ_c, Γ_c)`.
     pub log_density: Vec<f64>,
     /// `−Σ_c r_c log r_c`, where r_c is the probability of the component given the point.
@@ -50,17 +50,17 @@ impl Passed {
     }
 }
 
-impl Told {
+impl Densities {
     /// Returns the result for points at which no atom has a density.
-    pub fn nothing(points: usize) -> Self {
-        Told { log_density: vec![f64::NEG_INFINITY; points], entropy: vec![0.0; points] }
+    pub fn zero(points: usize) -> Self {
+        Densities { log_density: vec![f64::NEG_INFINITY; points], entropy: vec![0.0; points] }
     }
 
-    /// Adds a point whose largest log density is `most`; `total` is Σ e and `spread` is Σ e log e
+    /// Adds a point whose largest log density is `max`; `total` is Σ e and `spread` is Σ e log e
     /// over the densities e relative to the largest.
     #[inline(always)]
-    pub fn push(&mut self, most: f64, total: f64, spread: f64) {
-        self.log_density.push(most + total.ln());
+    pub fn push(&mut self, max: f64, total: f64, spread: f64) {
+        self.log_density.push(max + total.ln());
         self.entropy.push((total.ln() - spread / total).max(0.0));
     }
 }

@@ -5,7 +5,7 @@ use super::floor::Floor;
 use super::levels::Levels;
 use super::matrix::Matrices;
 use super::near::{Near, Schedule, by_best};
-use super::passed::{Moments, Passed, Told};
+use super::passed::{Densities, Moments, Passed};
 use super::tied::{Tied, Total, pooled};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, CovarianceKind, SymmetricMatrix};
@@ -15,7 +15,7 @@ use nysketch_core::numeric::simd::Instructions;
 pub const TOLERANCE: f64 = 1e-6;
 
 /// Number of points that are laid out at once to compute their densities.
-const TOLD: usize = 4096;
+const LAID_OUT: usize = 4096;
 
 /// The stopping rule of EM.
 #[derive(Debug, Clone, Copy)]
@@ -145,11 +145,11 @@ impl<'a> Em<'a> {
                 ordered.as_ref().map_or((&self.points, &self.levels), |o| (&o.0, &o.1));
             let mut passed = points.pass(atoms, levels, schedule.lists());
             let near = std::mem::take(&mut passed.near);
-            match all {
-                false => schedule.served(),
-                // If the points are not sorted, the lists are long: sort the points first.
-                true if ordered.is_some() || near.are_short(atoms.len()) => schedule.renew(near),
-                true => {}
+            // If the points are not sorted, the lists are long: sort the points first.
+            if !all {
+                schedule.served();
+            } else if ordered.is_some() || near.are_short(atoms.len()) {
+                schedule.renew(near);
             }
             best = std::mem::take(&mut passed.best);
             let found = self.update_all(atoms, passed);
@@ -197,8 +197,9 @@ impl<'a> Em<'a> {
                 second.iter().zip(&moved).map(|(s, by)| (s / mass - by * by).max(0.0)).collect(),
             ),
             Covariance::Full(second) => {
-                let entry = |i: usize, j: usize| second.get(i, j) / mass - moved[i] * moved[j];
-                Covariance::Full(SymmetricMatrix::from_fn(moved.len(), entry))
+                Covariance::Full(SymmetricMatrix::from_fn(moved.len(), |i, j| {
+                    second.get(i, j) / mass - moved[i] * moved[j]
+                }))
             }
         };
     }
@@ -257,38 +258,40 @@ impl<'a> Em<'a> {
         for atom in atoms {
             let points = atom.weight * self.effective;
             let share = self.shaped.shrinkage / (self.shaped.shrinkage + points);
-            let own = &atom.covariance;
-            let entry = |i: usize, j: usize| {
-                let ratio = (own.get(i, i) * own.get(j, j)).max(0.0)
+            let covariance = &atom.covariance;
+            atom.covariance = Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| {
+                let ratio = (covariance.get(i, i) * covariance.get(j, j)).max(0.0)
                     / (common.get(i, i) * common.get(j, j)).max(f64::MIN_POSITIVE);
-                let target = if i == j { own.get(i, i) } else { common.get(i, j) * ratio.sqrt() };
-                own.get(i, j) + share * (target - own.get(i, j))
-            };
-            atom.covariance = Covariance::Full(SymmetricMatrix::from_fn(d, entry));
+                let target =
+                    if i == j { covariance.get(i, i) } else { common.get(i, j) * ratio.sqrt() };
+                covariance.get(i, j) + share * (target - covariance.get(i, j))
+            }));
         }
     }
 }
 
 /// Returns the log density and the entropy of row-major points under a mixture, computed for some
 /// thousands of points at a time.
-pub fn told(places: &[f64], levels: &Levels, atoms: &[Atom]) -> Told {
+pub fn densities(places: &[f64], levels: &Levels, atoms: &[Atom]) -> Densities {
     let dims = atoms[0].mean.len();
-    let kind = match atoms.iter().all(|a| matches!(a.covariance, Covariance::Diagonal(_))) {
-        true => CovarianceKind::Diag,
-        false if atoms.iter().all(|a| a.covariance == atoms[0].covariance) => CovarianceKind::Tied,
-        false => CovarianceKind::Full,
+    let kind = if atoms.iter().all(|a| matches!(a.covariance, Covariance::Diagonal(_))) {
+        CovarianceKind::Diag
+    } else if atoms.iter().all(|a| a.covariance == atoms[0].covariance) {
+        CovarianceKind::Tied
+    } else {
+        CovarianceKind::Full
     };
-    let (mut all, mut start) = (Told::default(), 0);
-    for places in places.chunks(TOLD * dims) {
+    let (mut all, mut start) = (Densities::default(), 0);
+    for places in places.chunks(LAID_OUT * dims) {
         let count = places.len() / dims;
-        let own = levels.ordered(&(start..start + count).collect::<Vec<usize>>());
-        let told = match Layout::new(kind, dims, &vec![1.0; count], places, &[]) {
-            Layout::Diagonal(points) => points.told(atoms, &own, Instructions::best()),
-            Layout::Matrices(points) => points.told(atoms, &own),
-            Layout::Tied(points) => points.told(atoms, &own),
+        let part = levels.ordered(&(start..start + count).collect::<Vec<usize>>());
+        let found = match Layout::new(kind, dims, &vec![1.0; count], places, &[]) {
+            Layout::Diagonal(points) => points.densities(atoms, &part, Instructions::best()),
+            Layout::Matrices(points) => points.densities(atoms, &part),
+            Layout::Tied(points) => points.densities(atoms, &part),
         };
-        all.log_density.extend(told.log_density);
-        all.entropy.extend(told.entropy);
+        all.log_density.extend(found.log_density);
+        all.entropy.extend(found.entropy);
         start += count;
     }
     all

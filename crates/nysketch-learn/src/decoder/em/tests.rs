@@ -16,37 +16,45 @@ fn plain_step(w: &[f64], x: &[f64], v: &[f64], atoms: &[Atom], full: bool) -> (V
     let mut likelihood = 0.0;
     let shares: Vec<Vec<f64>> = (0..w.len())
         .map(|i| {
-            let log = |a: &Atom| -> f64 {
-                let width = |k: usize| v.get(i * d + k).unwrap_or(&0.0) / a.covariance.get(k, k);
-                let factor = a.covariance.cholesky().unwrap();
-                a.weight.ln() + factor.log_density(&x[i * d..(i + 1) * d], &a.mean)
-                    - 0.5 * (0..d).map(width).sum::<f64>()
-            };
-            let logs: Vec<f64> = atoms.iter().map(log).collect();
-            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let sum: f64 = logs.iter().map(|l| (l - most).exp()).sum();
-            likelihood += w[i] * (most + sum.ln());
-            logs.iter().map(|l| w[i] * (l - most).exp() / sum).collect()
+            let logs: Vec<f64> = atoms
+                .iter()
+                .map(|a| {
+                    let factor = a.covariance.cholesky().unwrap();
+                    a.weight.ln() + factor.log_density(&x[i * d..(i + 1) * d], &a.mean)
+                        - 0.5
+                            * (0..d)
+                                .map(|k| v.get(i * d + k).unwrap_or(&0.0) / a.covariance.get(k, k))
+                                .sum::<f64>()
+                })
+                .collect();
+            let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = logs.iter().map(|l| (l - max).exp()).sum();
+            likelihood += w[i] * (max + sum.ln());
+            logs.iter().map(|l| w[i] * (l - max).exp() / sum).collect()
         })
         .collect();
-    let next = |c: usize| {
+    let total: f64 = w.iter().sum();
+    let mut next = Vec::new();
+    for c in 0..atoms.len() {
         let mass: f64 = shares.iter().map(|s| s[c]).sum();
-        let over = |of: &dyn Fn(usize) -> f64| {
-            (0..w.len()).map(|i| shares[i][c] * of(i)).sum::<f64>() / mass
-        };
-        let mean: Vec<f64> = (0..d).map(|k| over(&|i| x[i * d + k])).collect();
-        let width = |i: usize, k: usize| v.get(i * d + k).copied().unwrap_or(0.0);
-        let entry = |k: usize, l: usize| {
-            let wide = |i: usize| if k == l { width(i, k) } else { 0.0 };
-            over(&|i| (x[i * d + k] - mean[k]) * (x[i * d + l] - mean[l]) + wide(i))
-        };
-        let covariance = match full {
-            true => Covariance::Full(SymmetricMatrix::from_fn(d, entry)),
-            false => Covariance::Diagonal((0..d).map(|k| entry(k, k)).collect()),
-        };
-        Atom::new(mass / w.iter().sum::<f64>(), mean, covariance)
-    };
-    ((0..atoms.len()).map(next).collect(), likelihood / w.iter().sum::<f64>())
+        let mut mean = vec![0.0; d];
+        for (x, share) in x.chunks_exact(d).zip(&shares) {
+            mean.iter_mut().zip(x).for_each(|(m, x)| *m += share[c] * x / mass);
+        }
+        let matrix = SymmetricMatrix::from_fn(d, |k, l| {
+            let mut sum = 0.0;
+            for (i, share) in shares.iter().enumerate() {
+                let variance = if k == l { v.get(i * d + k).copied().unwrap_or(0.0) } else { 0.0 };
+                let product = (x[i * d + k] - mean[k]) * (x[i * d + l] - mean[l]);
+                sum += share[c] * (product + variance);
+            }
+            sum / mass
+        });
+        let covariance =
+            if full { Covariance::Full(matrix) } else { Covariance::Diagonal(matrix.diagonal()) };
+        next.push(Atom::new(mass / total, mean, covariance));
+    }
+    (next, likelihood / total)
 }
 
 /// Compares steps with few and many points, with and without variance, with diagonals and matrices,
@@ -73,11 +81,12 @@ fn a_step_is_the_one_written_down() {
             .map(|_| {
                 let mean = (0..d).map(|_| apart * normal(&mut rng)).collect();
                 let variance: Vec<f64> = (0..d).map(|_| 0.5 + unit(&mut rng)).collect();
-                let covariance = match full {
-                    true => Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| {
+                let covariance = if full {
+                    Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| {
                         if i == j { variance[i] } else { 0.3 / (1 + i + j) as f64 }
-                    })),
-                    false => Covariance::Diagonal(variance),
+                    }))
+                } else {
+                    Covariance::Diagonal(variance)
                 };
                 Atom::new(1.0 / k as f64, mean, covariance)
             })
@@ -145,17 +154,17 @@ fn every_kind_is_what_it_says() {
         let em = Em::new(&w, &x, &[], Shaped { kind, floor: &floor, shrinkage: 0.0 });
         let mut one = vec![start.clone()];
         em.step(&mut one);
-        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-5, "{kind}: {a} {b}");
+
+        let found = &one[0].covariance;
         for i in 0..2 {
-            near(
-                one[0].covariance.get(i, i),
-                match kind {
-                    CovarianceKind::Spherical => 0.5 * (full.get(0, 0) + full.get(1, 1)),
-                    _ => full.get(i, i),
-                },
-            );
+            let expected = match kind {
+                CovarianceKind::Spherical => 0.5 * (full.get(0, 0) + full.get(1, 1)),
+                _ => full.get(i, i),
+            };
+            assert!((found.get(i, i) - expected).abs() < 1e-5, "{kind}: {found:?} {expected}");
         }
-        near(one[0].covariance.get(0, 1), if kind.is_matrix() { full.get(0, 1) } else { 0.0 });
+        let expected = if kind.is_matrix() { full.get(0, 1) } else { 0.0 };
+        assert!((found.get(0, 1) - expected).abs() < 1e-5, "{kind}: {found:?} {expected}");
         // Two components.
         let mut two = vec![start.clone(), start];
         (two[0].weight, two[1].weight) = (0.5, 0.5);
@@ -181,12 +190,18 @@ fn many(kind: CovarianceKind, d: usize) -> (Vec<f64>, Vec<f64>, Vec<Atom>) {
     let w: Vec<f64> = (0..n).map(|_| 0.1 + unit(&mut rng)).collect();
     let x = (0..n * d).map(|at| places[at / d % k][at % d] + normal(&mut rng)).collect();
     let identity = Covariance::Diagonal(vec![2.0; d]);
-    let atom = |place: &Vec<f64>| {
-        let mean = place.iter().map(|x| x + 0.3 * normal(&mut rng)).collect();
-        let matrix = if kind.is_matrix() { identity.to_matrix() } else { identity.clone() };
-        Atom::new(1.0 / k as f64, mean, matrix)
-    };
-    (w, x, places.iter().map(atom).collect())
+    (
+        w,
+        x,
+        places
+            .iter()
+            .map(|place| {
+                let mean = place.iter().map(|x| x + 0.3 * normal(&mut rng)).collect();
+                let matrix = if kind.is_matrix() { identity.to_matrix() } else { identity.clone() };
+                Atom::new(1.0 / k as f64, mean, matrix)
+            })
+            .collect(),
+    )
 }
 
 /// Compares a run that evaluates only the components within range with steps that evaluate all of
@@ -252,21 +267,26 @@ fn densities_are_those_written_down() {
                 assert!((atoms[7].covariance.get(i, j) - pooled).abs() < 1e-5);
             }
         }
-        let said = told(&x, &Levels::default(), &atoms);
-        assert_eq!((said.log_density.len(), said.entropy.len()), (w.len(), w.len()));
+        let found = densities(&x, &Levels::default(), &atoms);
+        assert_eq!((found.log_density.len(), found.entropy.len()), (w.len(), w.len()));
         for i in (0..w.len()).step_by(97) {
             let point = &x[i * 3..(i + 1) * 3];
-            let log = |a: &Atom| {
-                a.weight.ln() + a.covariance.cholesky().unwrap().log_density(point, &a.mean)
-            };
-            let density: f64 = atoms.iter().map(|a| log(a).exp()).sum();
-            let share = |a: &Atom| log(a).exp() / density;
-            let entropy: f64 =
-                atoms.iter().map(share).filter(|r| *r > 0.0).map(|r| -r * r.ln()).sum();
+            let mut terms = Vec::new();
+            for a in &atoms {
+                let factor = a.covariance.cholesky().unwrap();
+                terms.push((a.weight.ln() + factor.log_density(point, &a.mean)).exp());
+            }
+            let density: f64 = terms.iter().sum();
+            let entropy: f64 = terms
+                .iter()
+                .map(|term| term / density)
+                .filter(|r| *r > 0.0)
+                .map(|r| -r * r.ln())
+                .sum();
             // Exponentials have an error of 2e-7 relative to the largest; components out of range
             // add up to 1.5e-7, at 20 nats each.
-            assert!((said.log_density[i] - density.ln()).abs() < 1e-6, "{kind}");
-            assert!((said.entropy[i] - entropy).abs() < 1e-5, "{kind}");
+            assert!((found.log_density[i] - density.ln()).abs() < 1e-6, "{kind}");
+            assert!((found.entropy[i] - entropy).abs() < 1e-5, "{kind}");
         }
     }
 }
@@ -283,14 +303,13 @@ fn shrinkage_pools_correlations() {
     }
     let (w, floor) = (vec![1.0; 400], Floor::new(vec![1e-9; 2]));
     let identity = Covariance::Full(SymmetricMatrix::from_fn(2, |i, j| (i == j) as u8 as f64));
-    let atom = |x: f64| Atom::new(0.5, vec![x, 0.0], identity.clone());
-    let fit = |shrinkage: f64| {
+    let start = [0.0, 50.0].map(|x| Atom::new(0.5, vec![x, 0.0], identity.clone()));
+    let [free, held] = [0.0, 1e9].map(|shrinkage| {
         let shaped = Shaped { kind: CovarianceKind::Full, floor: &floor, shrinkage };
-        let mut atoms = vec![atom(0.0), atom(50.0)];
+        let mut atoms = start.to_vec();
         Em::new(&w, &x, &[], shaped).run(&mut atoms, Until { steps: 50, tolerance: 1e-9 });
         atoms
-    };
-    let (free, held) = (fit(0.0), fit(1e9));
+    });
     assert!(free[0].covariance.get(0, 1) > 0.7 && free[1].covariance.get(0, 1) < -0.7);
     for (free, held) in free.iter().zip(&held) {
         assert!((free.covariance.get(0, 0) - held.covariance.get(0, 0)).abs() < 1e-6);
@@ -302,17 +321,16 @@ fn shrinkage_pools_correlations() {
 #[test]
 fn atoms_without_points_and_points_without_spread() {
     let floor = Floor::new(vec![0.25]);
-    let shaped = |kind| Shaped { kind, floor: &floor, shrinkage: 0.0 };
     for kind in [CovarianceKind::Diag, CovarianceKind::Full] {
-        let points = Em::new(&[1.0; 40], &[2.0; 40], &[], shaped(kind));
-        let covariance = |v: f64| match kind {
+        let shaped = Shaped { kind, floor: &floor, shrinkage: 0.0 };
+        let points = Em::new(&[1.0; 40], &[2.0; 40], &[], shaped);
+        let [start, end] = [1.0, 0.25].map(|v| match kind {
             CovarianceKind::Full => Covariance::Full(SymmetricMatrix::from_fn(1, |_, _| v)),
             _ => Covariance::Diagonal(vec![v]),
-        };
-        let atom = |mean| Atom::new(0.5, vec![mean], covariance(1.0));
-        let mut atoms = vec![atom(2.5), atom(1e4)];
+        });
+        let mut atoms = [2.5, 1e4].map(|mean| Atom::new(0.5, vec![mean], start.clone())).to_vec();
         let ended = points.run(&mut atoms, Until { steps: 50, tolerance: TOLERANCE });
-        assert_eq!(atoms[0], Atom::new(1.0, vec![2.0], covariance(0.25)));
+        assert_eq!(atoms[0], Atom::new(1.0, vec![2.0], end));
         assert_eq!((atoms[1].weight < 1e-12, &atoms[1].mean), (true, &vec![1e4]));
         // The density of N(2, ¼) at its mean.
         let peak = (2.0 / std::f64::consts::TAU.sqrt()).ln();

@@ -11,7 +11,7 @@
 use super::diagonal::Diagonal;
 use super::levels::Levels;
 use super::near::Near;
-use super::passed::{Moments, Passed, Told};
+use super::passed::{Densities, Moments, Passed};
 use crate::atom::Atom;
 use crate::covariance::{Covariance, Factor, SymmetricMatrix};
 use nysketch_core::numeric::linalg::{add_gram, product};
@@ -39,10 +39,9 @@ pub struct Total {
 /// Returns the average of the covariances of all atoms, weighted by their weights.
 pub fn pooled(atoms: &[Atom]) -> Covariance {
     let total: f64 = atoms.iter().map(|a| a.weight).sum();
-    let entry = |i: usize, j: usize| {
+    Covariance::Full(SymmetricMatrix::from_fn(atoms[0].mean.len(), |i, j| {
         atoms.iter().map(|a| a.weight * a.covariance.get(i, j)).sum::<f64>() / total
-    };
-    Covariance::Full(SymmetricMatrix::from_fn(atoms[0].mean.len(), entry))
+    }))
 }
 
 impl Total {
@@ -68,15 +67,18 @@ impl Total {
     /// Returns the covariance within the atoms: that of all points minus that of the means.
     pub fn within(&self, atoms: &[Atom]) -> Covariance {
         let d = self.mean.len();
-        let apart = |a: &Atom| {
-            let root = a.weight.sqrt();
-            a.mean.iter().zip(&self.mean).map(move |(m, mean)| root * (m - mean)).collect()
-        };
-        let apart: Vec<Vec<f64>> = atoms.iter().map(apart).collect();
+        let apart: Vec<Vec<f64>> = atoms
+            .iter()
+            .map(|a| {
+                let root = a.weight.sqrt();
+                a.mean.iter().zip(&self.mean).map(move |(m, mean)| root * (m - mean)).collect()
+            })
+            .collect();
         let mut gram = vec![0.0; d * d];
         add_gram(&mut gram, &apart.concat(), d);
-        let entry = |i: usize, j: usize| self.covariance.get(i, j) - gram[j * d + i];
-        Covariance::Full(SymmetricMatrix::from_fn(d, entry))
+        Covariance::Full(SymmetricMatrix::from_fn(d, |i, j| {
+            self.covariance.get(i, j) - gram[j * d + i]
+        }))
     }
 }
 
@@ -87,11 +89,14 @@ impl Tied {
 
     /// Returns the same points in another order.
     pub fn ordered(&self, order: &[usize]) -> Self {
-        let place = |i: &usize| &self.places[i * self.dims..(i + 1) * self.dims];
         Tied {
             dims: self.dims,
             weights: order.iter().map(|i| self.weights[*i]).collect(),
-            places: order.iter().flat_map(place).copied().collect(),
+            places: order
+                .iter()
+                .flat_map(|i| &self.places[i * self.dims..(i + 1) * self.dims])
+                .copied()
+                .collect(),
         }
     }
 
@@ -111,14 +116,14 @@ impl Tied {
     }
 
     /// Returns the log density of each point and the entropy of its responsibilities.
-    pub fn told(&self, atoms: &[Atom], levels: &Levels) -> Told {
+    pub fn densities(&self, atoms: &[Atom], levels: &Levels) -> Densities {
         let Some(factor) = atoms[0].covariance.cholesky() else {
-            return Told::nothing(self.weights.len());
+            return Densities::zero(self.weights.len());
         };
         let (points, white) = self.whitened(atoms, &factor);
-        let mut told = points.told(&white, levels, Instructions::best());
-        told.log_density.iter_mut().for_each(|log| *log -= 0.5 * factor.log_det());
-        told
+        let mut found = points.densities(&white, levels, Instructions::best());
+        found.log_density.iter_mut().for_each(|log| *log -= 0.5 * factor.log_det());
+        found
     }
 
     /// Returns the points and the atoms, whitened by the matrix.
@@ -127,10 +132,15 @@ impl Tied {
         let (mut whitening, mut white) = (vec![0.0; d * d], vec![0.0; self.places.len()]);
         factor.each_entry(|i, j, w| whitening[j * d + i] = w);
         product(&mut white, &whitening, &self.places, d);
-        let atom = |a: &Atom| Atom {
-            levels: a.levels.clone(),
-            ..Atom::diagonal(a.weight, factor.whiten(&a.mean), vec![1.0; d])
-        };
-        (Diagonal::new(d, &self.weights, &white, &[]), atoms.iter().map(atom).collect())
+        (
+            Diagonal::new(d, &self.weights, &white, &[]),
+            atoms
+                .iter()
+                .map(|a| Atom {
+                    levels: a.levels.clone(),
+                    ..Atom::diagonal(a.weight, factor.whiten(&a.mean), vec![1.0; d])
+                })
+                .collect(),
+        )
     }
 }
