@@ -26,8 +26,8 @@ pub const SCALES: std::ops::RangeInclusive<f64> = 1e-50..=1e100;
 /// Allowed exponents. They keep every coordinate and its square well inside the range of double
 /// precision.
 pub const EXPONENTS: std::ops::RangeInclusive<i32> =
-    LEAST_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
-const LEAST_RANGE_BITS: i32 = -200;
+    MIN_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
+const MIN_RANGE_BITS: i32 = -200;
 /// A later row may lie 2¹⁶ times as far from the centre as the farthest value seen while planning.
 const HEADROOM_BITS: i32 = 16;
 
@@ -195,16 +195,13 @@ impl WithSimd for AreValid<'_> {
 
 impl Cycle {
     fn new(centre: &[f64], scale: &[f64], exponent: &[i32]) -> Self {
-        let around = |value: &dyn Fn(usize) -> f64| {
-            let columns = (0..centre.len()).cycle();
-            columns.take(centre.len() + PADDING).map(value).collect()
-        };
         Cycle {
-            centre: around(&|j| centre[j]),
-            inverse: around(&|j| 1.0 / scale[j]),
-            per_unit: around(&|j| power_of_two(-exponent[j])),
+            centre: padded(centre.iter().copied()),
+            inverse: padded(scale.iter().map(|s| 1.0 / s)),
+            per_unit: padded(exponent.iter().map(|e| power_of_two(-e))),
         }
     }
+
     /// `y` and `q` of a vector of values, the first of which belongs to `column`. Sets the lanes of
     /// `invalid` to 1 where a value is invalid.
     #[inline(always)]
@@ -227,6 +224,12 @@ impl Cycle {
         *invalid = simd.select_f64s(valid, *invalid, simd.splat_f64s(1.0));
         (y, q)
     }
+}
+
+/// The values of all columns, followed by those of the first [`PADDING`] columns again.
+fn padded(columns: impl ExactSizeIterator<Item = f64> + Clone) -> Vec<f64> {
+    let length = columns.len() + PADDING;
+    columns.cycle().take(length).collect()
 }
 
 /// Loads the vector that starts at index `at`.
@@ -277,7 +280,7 @@ impl Frame {
                 .find(|s| *s > 0.0 && s.is_finite())
                 .unwrap_or(1.0);
             let bits =
-                (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(LEAST_RANGE_BITS, MAX_RANGE_BITS);
+                (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(MIN_RANGE_BITS, MAX_RANGE_BITS);
             exponent.push(bits - COORDINATE_BITS);
         }
         if widest.0 > 0.0 && widest.0 < power_of_two(MIN_SPREAD_BITS) {
@@ -295,17 +298,15 @@ impl Frame {
     /// Checks every rule of FORMAT.md for a frame.
     pub(crate) fn check(&self, dims: usize) -> Result<()> {
         let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
-        let usable_scale = |s: &f64| *s > 0.0 && s.is_normal() && (1.0 / s).is_normal();
-        let odd = |values: &[f64], usable: &dyn Fn(&f64) -> bool| {
-            values.iter().find(|x| !usable(x)).map(f64::to_string)
-        };
+        let centre = self.centre.iter().find(|c| !c.is_finite());
+        let scale = self.scale.iter().find(|s| !is_usable_scale(**s));
         let exponent = self.exponent.iter().find(|e| !EXPONENTS.contains(e));
         let (expected, got) = if lengths != [dims; 3] {
             ("one centre, scale and exponent per column", format!("{lengths:?}"))
-        } else if let Some(got) = odd(&self.centre, &|c| c.is_finite()) {
-            ("finite centres", got)
-        } else if let Some(got) = odd(&self.scale, &usable_scale) {
-            ("scales that are positive numbers", got)
+        } else if let Some(got) = centre {
+            ("finite centres", got.to_string())
+        } else if let Some(got) = scale {
+            ("scales that are positive numbers", got.to_string())
         } else if let Some(got) = exponent {
             ("exponents between -244 and 10", got.to_string())
         } else {
@@ -398,6 +399,11 @@ impl Frame {
         let limit = power_of_two(self.exponent[j] + COORDINATE_BITS) * self.scale[j];
         Error::OutOfRange { at, value, centre: self.centre[j], limit }
     }
+}
+
+/// Whether a scale and its inverse are positive normal numbers.
+fn is_usable_scale(scale: f64) -> bool {
+    scale > 0.0 && scale.is_normal() && (1.0 / scale).is_normal()
 }
 
 fn bad_spread(column: &str, spread: f64) -> Error {
