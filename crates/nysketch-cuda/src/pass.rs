@@ -292,7 +292,7 @@ impl Pass {
         let given = Memory::new(&device, given * 4, "weights")?;
         let of_rows = Memory::new(&device, largest * 4, "weights")?;
         let of_complete = Memory::new(&device, largest * 4, "weights")?;
-        let found = Memory::new(&device, (2 + d) * 8, "what is wrong")?;
+        let found = Memory::new(&device, (2 + d) * 8, "the error")?;
         for i in weighed {
             let (chunk, from) = (&chunks[i], i * most as usize);
             let these = weights.get(from..from + chunk.rows as usize).unwrap_or(&[]);

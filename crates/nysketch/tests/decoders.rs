@@ -3,7 +3,6 @@
 mod common;
 
 use common::*;
-use nysketch::Named;
 use nysketch::decoder::constraints::Constraints;
 use nysketch::decoder::{estimated_risk, fit_curve, pca};
 use nysketch::metrics::Risks;

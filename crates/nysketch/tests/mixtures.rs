@@ -3,7 +3,6 @@
 mod common;
 
 use common::*;
-use nysketch::Named;
 use nysketch::predictor::Detail;
 use nysketch::{
     Context, CovarianceKind, FitParams, Model, Named, PlanParams, Predictor, SampleRows, Shape,

@@ -1,7 +1,6 @@
 //! Models of mixtures with every kind of covariance, and models of mixed tables: valid and damaged
 //! files, and draws from the models.
 
-use nysketch::Named;
 use nysketch::metrics::{Evaluation, Risks};
 use nysketch::predictor::{Detail, ModelRows};
 use nysketch::{CovarianceKind, Model, Named, Predictor, Shape};

@@ -124,13 +124,9 @@ pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Planned,
     }
     let params = params(input, options, common)?.device(device);
     // Impossible options are refused before any file is opened.
-    let mut options_alone = params.clone();
-    if let Some(path) = &options.landmarks_from {
-        options_alone = options_alone.landmarks_from(path.display().to_string(), Vec::new());
-    }
-    let holes = options_alone.check()?.survey(1).partial;
+    let missing = params.reads_missing(options.landmarks_from.is_some())?;
     let extras = Extras::default().weight(options.weights.clone()).key(by);
-    let source = input::open(input, columns.into(), extras, holes)?;
+    let source = input::open(input, columns.into(), extras, missing)?;
     if let Some(output) = output {
         source.check_output(output)?;
     }

@@ -3,6 +3,7 @@
 
 use crate::error::{FormatError, Result};
 use crate::numeric::digest::sha256_of;
+use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView};
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +18,8 @@ const CHUNK: usize = 1 << 16;
 /// What takes bytes in their order.
 type Out<'a> = &'a mut dyn FnMut(&[u8]);
 
-/// A tensor to be written: its bytes are made in chunks when they are wanted, since all of them take as much memory as a
-/// sketch.
+/// A tensor to be written: its bytes are made in chunks when they are wanted, since all of them
+/// take as much memory as a sketch.
 pub struct Tensor<'a> {
     name: String,
     dtype: Dtype,
@@ -35,23 +36,34 @@ impl<'a> Tensor<'a> {
         values: impl IntoIterator<Item = T> + Clone + 'a,
         to_bytes: impl Fn(T) -> [u8; N] + 'a,
     ) -> Self {
-        let write = move |out: &mut dyn FnMut(&[u8])| {
-            let mut chunk = Vec::with_capacity(CHUNK + N);
-            for value in values.clone() {
-                chunk.extend(to_bytes(value));
-                if chunk.len() >= CHUNK {
-                    out(&chunk);
-                    chunk.clear();
-                }
-            }
-            out(&chunk);
-        };
-        Tensor { name: name.into(), dtype, shape, write: Box::new(write) }
+        Tensor {
+            name: name.into(),
+            dtype,
+            shape,
+            write: Box::new(move |out: Out<'_>| write_chunks(values.clone(), &to_bytes, out)),
+        }
     }
 
     fn len(&self) -> usize {
         self.shape.iter().product::<usize>() * self.dtype.bitsize() / 8
     }
+}
+
+/// Passes the bytes of values to `out`, chunk by chunk.
+fn write_chunks<const N: usize, T>(
+    values: impl IntoIterator<Item = T>,
+    to_bytes: impl Fn(T) -> [u8; N],
+    out: Out<'_>,
+) {
+    let mut chunk = Vec::with_capacity(CHUNK + N);
+    for value in values {
+        chunk.extend(to_bytes(value));
+        if chunk.len() >= CHUNK {
+            out(&chunk);
+            chunk.clear();
+        }
+    }
+    out(&chunk);
 }
 
 /// What a file holds.
@@ -70,16 +82,17 @@ impl<'a> Content<'a> {
 
     /// The length of the header, and the header.
     fn header(&self) -> Vec<u8> {
-        let (mut infos, mut end) = (Vec::new(), 0);
-        let mut add = |name: &str, dtype: Dtype, shape: Vec<usize>, len: usize| {
-            let data_offsets = (end, end + len);
-            end = data_offsets.1;
-            infos.push((name.to_string(), TensorInfo { dtype, shape, data_offsets }));
-        };
+        let (mut infos, mut start) = (Vec::new(), 0);
         for tensor in &self.tensors {
-            add(&tensor.name, tensor.dtype, tensor.shape.clone(), tensor.len());
+            let data_offsets = (start, start + tensor.len());
+            start = data_offsets.1;
+            let info =
+                TensorInfo { dtype: tensor.dtype, shape: tensor.shape.clone(), data_offsets };
+            infos.push((tensor.name.clone(), info));
         }
-        add(CHECKSUM, Dtype::U8, vec![4], 4);
+        let data_offsets = (start, start + 4);
+        let checksum = TensorInfo { dtype: Dtype::U8, shape: vec![4], data_offsets };
+        infos.push((CHECKSUM.to_string(), checksum));
         let info = HashMap::from([(KEY.to_string(), self.metadata.clone())]);
         let header = Metadata::new(Some(info), infos).expect("few tensors of known size");
         let mut json = serde_json::to_vec(&header).expect("names and numbers are valid JSON");
@@ -93,12 +106,15 @@ impl<'a> Content<'a> {
     /// Writes the file in parts; the checksum of all before it comes last.
     pub fn write(&self, mut out: impl FnMut(&[u8])) {
         let mut checksum = crc32fast::Hasher::new();
-        let mut part = |bytes: &[u8]| {
-            checksum.update(bytes);
-            out(bytes);
-        };
-        part(&self.header());
-        self.tensors.iter().for_each(|tensor| (tensor.write)(&mut part));
+        let header = self.header();
+        checksum.update(&header);
+        out(&header);
+        for tensor in &self.tensors {
+            (tensor.write)(&mut |bytes: &[u8]| {
+                checksum.update(bytes);
+                out(bytes);
+            });
+        }
         out(&checksum.finalize().to_le_bytes());
     }
 
@@ -129,6 +145,11 @@ impl<'a> Content<'a> {
     }
 }
 
+/// The error for a container that cannot be read.
+fn damaged(error: SafeTensorError) -> FormatError {
+    FormatError::Container(error.to_string())
+}
+
 /// An error about a value.
 pub fn value_error(what: impl Into<String>) -> crate::error::Error {
     FormatError::Value(what.into()).into()
@@ -143,7 +164,6 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Opens a container and gives its metadata, before anything else is looked at.
     pub fn open(bytes: &'a [u8]) -> Result<(Self, String)> {
-        let damaged = |e: safetensors::SafeTensorError| FormatError::Container(e.to_string());
         let container = SafeTensors::deserialize(bytes).map_err(damaged)?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
         let metadata = header.metadata().as_ref().and_then(|m| m.get(KEY).cloned());
@@ -214,10 +234,10 @@ impl<'a> Reader<'a> {
         let (body, tail) = bytes.split_at(bytes.len() - 4);
         let found = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
         let expected = crc32fast::hash(body);
-        match found == expected {
-            true => Ok(()),
-            false => Err(FormatError::Checksum { found, expected }.into()),
+        if found != expected {
+            return Err(FormatError::Checksum { found, expected }.into());
         }
+        Ok(())
     }
 
     /// Every tensor must have been asked for.

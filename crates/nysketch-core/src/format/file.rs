@@ -1,9 +1,10 @@
 //! Atomic files: written under a temporary name, synced and renamed, so that a file is either
 //! complete or absent.
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Prefix of temporary names.
@@ -26,24 +27,27 @@ fn folder(path: &Path) -> &Path {
 /// Fails early if a file cannot be created at `path`. Folders, devices, pipes, secret keys and
 /// ledgers are never replaced: the loss of a key or a ledger cannot be repaired.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    let refuse = |kind, message: &str| Err(io::Error::new(kind, message));
-    match path.metadata() {
-        Ok(m) if m.is_dir() => return refuse(io::ErrorKind::IsADirectory, "it is a folder"),
-        Ok(m) if !m.is_file() => {
-            return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
-        }
-        // Refused for the superuser too, whose writes succeed regardless of permissions.
-        Ok(m) if m.permissions().readonly() => {
-            return refuse(io::ErrorKind::PermissionDenied, "it is read-only");
-        }
-        Ok(_) => {
-            if let Some(what) = irreplaceable(path)? {
-                let message = format!("it is {what}, which is never replaced");
-                return refuse(io::ErrorKind::PermissionDenied, &message);
-            }
-        }
-        Err(_) => {}
+    if let Ok(metadata) = path.metadata() {
+        let (kind, message) = if metadata.is_dir() {
+            (io::ErrorKind::IsADirectory, "it is a folder")
+        } else if !metadata.is_file() {
+            (io::ErrorKind::InvalidInput, "it is not a regular file")
+        } else if metadata.permissions().readonly() {
+            // Refused for the superuser too, whose writes succeed regardless of permissions.
+            (io::ErrorKind::PermissionDenied, "it is read-only")
+        } else if let Some(what) = irreplaceable(path)? {
+            let message = format!("it is {what}, which is never replaced");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        } else {
+            return check_folder(path);
+        };
+        return Err(io::Error::new(kind, message));
     }
+    check_folder(path)
+}
+
+/// Fails if a file cannot be created in the folder of `path`.
+fn check_folder(path: &Path) -> io::Result<()> {
     let folder = folder(path);
     if !folder.is_dir() {
         let message = format!("the folder {} does not exist", folder.display());
@@ -69,24 +73,30 @@ fn irreplaceable(path: &Path) -> io::Result<Option<&'static str>> {
 /// Whether two paths lead to the same file through any links, or to the same place if no file
 /// exists there.
 pub fn same(a: &Path, b: &Path) -> bool {
-    // A link to a file that does not exist yet leads to the place of its target.
-    let place = |path: &Path| {
-        let path = &path.read_link().map_or(path.to_path_buf(), |target| folder(path).join(target));
-        Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()))
-    };
     if place(a).is_some_and(|a| place(b) == Some(a)) {
         return true;
     }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let identity = |path: &Path| path.metadata().map(|m| (m.dev(), m.ino())).ok();
-        identity(a).is_some_and(|a| identity(b) == Some(a))
-    }
-    #[cfg(not(unix))]
-    {
-        a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
-    }
+    identity(a).is_some_and(|a| identity(b) == Some(a))
+}
+
+/// The folder and the name of a path. A link to a file that does not exist yet leads to the place
+/// of its target.
+fn place(path: &Path) -> Option<(PathBuf, OsString)> {
+    let path = &path.read_link().map_or(path.to_path_buf(), |target| folder(path).join(target));
+    Some((folder(path).canonicalize().ok()?, path.file_name()?.to_owned()))
+}
+
+/// Device and number of a file.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().map(|m| (m.dev(), m.ino())).ok()
+}
+
+/// Absolute path of a file, without links.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok()
 }
 
 /// Writes a file with `fill` and moves it into place only if everything succeeded. A replaced file
@@ -243,6 +253,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     #[test]
     #[cfg(unix)]
@@ -250,15 +261,21 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.nys");
-        let mode = |m: u32| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(m));
-        let save = |text: &str| write(&path, |out| out.write_all(text.as_bytes()));
-        save("one").unwrap();
-        mode(0o600).unwrap();
-        save("two").unwrap();
+        write(&path, |out| out.write_all(b"one")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        write(&path, |out| out.write_all(b"two")).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        mode(0o444).unwrap();
-        assert!(save("three").unwrap_err().to_string().contains("read-only"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+        let error = write(&path, |out| out.write_all(b"three")).unwrap_err();
+        assert!(error.to_string().contains("read-only"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+    }
+
+    /// Creates a file with this time of modification.
+    fn make(path: &Path, time: SystemTime) -> File {
+        let file = File::create(path).unwrap();
+        file.set_modified(time).unwrap();
+        file
     }
 
     #[test]
@@ -282,25 +299,20 @@ mod tests {
     #[test]
     fn leftovers_of_killed_programs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let old = std::time::SystemTime::now() - 2 * LEFT_BEHIND;
-        let make = |name: &str, time| {
-            let file = File::create(path(name)).unwrap();
-            file.set_modified(time).unwrap();
-            file
-        };
-        make(".nysketch-k1LLed", old);
-        make(".nysketch-cache-of-mine", old);
-        make(".nysketch-y0ungs", std::time::SystemTime::now());
-        make("other", old);
-        let held = make(".nysketch-h3ldss", old);
+        let path = folder.path();
+        let old = SystemTime::now() - 2 * LEFT_BEHIND;
+        make(&path.join(".nysketch-k1LLed"), old);
+        make(&path.join(".nysketch-cache-of-mine"), old);
+        make(&path.join(".nysketch-y0ungs"), SystemTime::now());
+        make(&path.join("other"), old);
+        let held = make(&path.join(".nysketch-h3ldss"), old);
         held.lock().unwrap();
-        write(&path("s.nys"), |out| out.write_all(b"sums")).unwrap();
-        assert!(!path(".nysketch-k1LLed").exists());
+        write(&path.join("s.nys"), |out| out.write_all(b"sums")).unwrap();
+        assert!(!path.join(".nysketch-k1LLed").exists());
         for name in
             [".nysketch-cache-of-mine", ".nysketch-y0ungs", "other", ".nysketch-h3ldss", "s.nys"]
         {
-            assert!(path(name).exists(), "{name}");
+            assert!(path.join(name).exists(), "{name}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{FOLDS, Metadata, plan_tensors, section_tensors};
-use crate::error::{FormatError, Result};
+use crate::error::{Error, FormatError, Result};
 use crate::numeric::digest::sha256_of;
 use crate::plan::Plan;
 use crate::plan::table::Spec;
@@ -23,8 +23,8 @@ impl Sketch {
         self.with_sections(section_tensors(self.plan()))
     }
 
-    /// SHA-256, in hexadecimal, of the sketch's file without retained rows: sketches of the same rows by the same plan,
-    /// and hardly any others, have the same.
+    /// SHA-256, in hexadecimal, of the sketch's file without retained rows. Sketches of the same
+    /// rows by the same plan have the same digest.
     pub fn digest(&self) -> String {
         self.with_sections(Vec::new()).sha256()
     }
@@ -128,6 +128,11 @@ fn integers(bytes: &[u8]) -> impl Iterator<Item = i128> {
     bytes.as_chunks::<16>().0.iter().map(|b| i128::from_le_bytes(*b))
 }
 
+/// The error for a sum that breaks a rule.
+fn broken_rule(rule: BrokenRule) -> Error {
+    value_error(format!("{} would {}", rule.sum, rule.how))
+}
+
 /// Reads the sums of a plan and checks every rule.
 pub fn read_sketch(
     reader: &mut Reader<'_>,
@@ -145,10 +150,9 @@ pub fn read_sketch(
     if found != expected {
         return Err(FormatError::Fingerprint { expected, found }.into());
     }
-    let broken = |b: BrokenRule| value_error(format!("{} would {}", b.sum, b.how));
-    sums.check(&plan).map_err(broken)?;
+    sums.check(&plan).map_err(broken_rule)?;
     let Some(rule) = metadata.folds() else { return Ok(Sketch::from_parts(plan, sums)) };
     let folds = read_folds(reader, rule, &plan, &sums)?;
-    folds.check(&plan).map_err(broken)?;
+    folds.check(&plan).map_err(broken_rule)?;
     Ok(Sketch::from_folds(plan, folds))
 }

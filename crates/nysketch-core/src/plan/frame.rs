@@ -29,8 +29,8 @@ pub const MAX_CENTRE: f64 = 1e150;
 /// Allowed exponents. They keep every coordinate and its square well inside the range of double
 /// precision.
 pub const EXPONENTS: std::ops::RangeInclusive<i32> =
-    LEAST_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
-const LEAST_RANGE_BITS: i32 = -200;
+    MIN_RANGE_BITS - COORDINATE_BITS..=MAX_RANGE_BITS - COORDINATE_BITS;
+const MIN_RANGE_BITS: i32 = -200;
 /// A later row may lie 2¹⁶ times as far from the centre as the farthest value seen while planning.
 const HEADROOM_BITS: i32 = 16;
 
@@ -198,16 +198,13 @@ impl WithSimd for AreValid<'_> {
 
 impl Cycle {
     fn new(centre: &[f64], scale: &[f64], exponent: &[i32]) -> Self {
-        let around = |value: &dyn Fn(usize) -> f64| {
-            let columns = (0..centre.len()).cycle();
-            columns.take(centre.len() + PADDING).map(value).collect()
-        };
         Cycle {
-            centre: around(&|j| centre[j]),
-            inverse: around(&|j| 1.0 / scale[j]),
-            per_unit: around(&|j| power_of_two(-exponent[j])),
+            centre: padded(centre.iter().copied()),
+            inverse: padded(scale.iter().map(|s| 1.0 / s)),
+            per_unit: padded(exponent.iter().map(|e| power_of_two(-e))),
         }
     }
+
     /// `y` and `q` of a vector of values, the first of which belongs to `column`. Sets the lanes of
     /// `invalid` to 1 where a value is invalid.
     #[inline(always)]
@@ -230,6 +227,12 @@ impl Cycle {
         *invalid = simd.select_f64s(valid, *invalid, simd.splat_f64s(1.0));
         (y, q)
     }
+}
+
+/// The values of all columns, followed by those of the first [`PADDING`] columns again.
+fn padded(columns: impl ExactSizeIterator<Item = f64> + Clone) -> Vec<f64> {
+    let length = columns.len() + PADDING;
+    columns.cycle().take(length).collect()
 }
 
 /// Loads the vector that starts at index `at`.
@@ -280,7 +283,7 @@ impl Frame {
                 .find(|s| *s > 0.0 && s.is_finite())
                 .unwrap_or(1.0);
             let bits =
-                (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(LEAST_RANGE_BITS, MAX_RANGE_BITS);
+                (size.log2().ceil() as i32 + HEADROOM_BITS).clamp(MIN_RANGE_BITS, MAX_RANGE_BITS);
             exponent.push(bits - COORDINATE_BITS);
         }
         if widest.0 > 0.0 && widest.0 < power_of_two(MIN_SPREAD_BITS) {
@@ -298,16 +301,15 @@ impl Frame {
     /// Checks every rule of FORMAT.md for a frame.
     pub(crate) fn check(&self, dims: usize) -> Result<()> {
         let lengths = [self.centre.len(), self.scale.len(), self.exponent.len()];
-        let odd = |values: &[f64], usable: &dyn Fn(&f64) -> bool| {
-            values.iter().find(|x| !usable(x)).map(f64::to_string)
-        };
+        let centre = self.centre.iter().find(|c| !(c.abs() <= MAX_CENTRE));
+        let scale = self.scale.iter().find(|s| !SCALES.contains(*s));
         let exponent = self.exponent.iter().find(|e| !EXPONENTS.contains(e));
         let (expected, got) = if lengths != [dims; 3] {
             ("one centre, scale and exponent per column", format!("{lengths:?}"))
-        } else if let Some(got) = odd(&self.centre, &|c| c.abs() <= MAX_CENTRE) {
-            ("centres between -1e150 and 1e150", got)
-        } else if let Some(got) = odd(&self.scale, &|s| SCALES.contains(s)) {
-            ("scales between 1e-50 and 1e100", got)
+        } else if let Some(got) = centre {
+            ("centres between -1e150 and 1e150", got.to_string())
+        } else if let Some(got) = scale {
+            ("scales between 1e-50 and 1e100", got.to_string())
         } else if let Some(got) = exponent {
             ("exponents between -244 and 10", got.to_string())
         } else {

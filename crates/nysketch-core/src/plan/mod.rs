@@ -88,9 +88,11 @@ pub struct Plan {
 /// # fn main() -> nysketch_core::Result<()> {
 /// let table = Table::unnamed(1, (0..500).map(f64::from).collect())?;
 /// let plan = plan_for(&table, PlanParams::default().landmarks(20))?.plan;
-/// assert!(matches!(&plan.features, Features::Nystrom(points, Sampling::Dsquared) if points.len() == 20));
+/// let Features::Nystrom(points, sampling) = &plan.features else { unreachable!() };
+/// assert_eq!((points.len(), *sampling), (20, Sampling::Dsquared));
 /// let plan = plan_for(&table, PlanParams::default().fourier(30))?.plan;
-/// assert!(matches!(&plan.features, Features::Fourier(points, FrequencyLaw::Normal) if points.len() == 30));
+/// let Features::Fourier(points, law) = &plan.features else { unreachable!() };
+/// assert_eq!((points.len(), *law), (30, FrequencyLaw::Normal));
 /// # Ok(())
 /// # }
 /// ```
@@ -175,11 +177,17 @@ impl Plan {
     pub(crate) fn level_tables(&self) -> Option<LevelTables> {
         let categories = self.categories();
         let levels: Vec<usize> = categories.iter().map(Category::len).collect();
-        let entry = |c: usize, level: usize, j: usize| {
-            let same = self.landmark_levels[j * categories.len() + c] == level as u32;
-            if same { 0.0 } else { categories[c].weight as f32 }
-        };
-        (!levels.is_empty()).then(|| LevelTables::new(self.features.points().len(), &levels, entry))
+        (!levels.is_empty()).then(|| {
+            LevelTables::new(self.features.points().len(), &levels, |c, level, landmark| {
+                self.level_distance(c, level, landmark)
+            })
+        })
+    }
+
+    /// Contribution of a level of category `c` to the squared distance from a landmark.
+    fn level_distance(&self, c: usize, level: usize, landmark: usize) -> f32 {
+        let same = self.landmark_levels[landmark * self.categories().len() + c] == level as u32;
+        if same { 0.0 } else { self.categories()[c].weight as f32 }
     }
 
     /// A search for the landmarks nearest to rows, in squared distance. All searches of a plan
@@ -228,8 +236,9 @@ impl Plan {
 
     /// Index of a bandwidth among the plan's.
     pub fn rung_of(&self, sigma2: f64) -> Result<usize> {
-        let same = |s: &f64| (s / sigma2 - 1.0).abs() < SAME_BANDWIDTH;
-        self.bandwidths.iter().position(same).ok_or_else(|| {
+        let mut bandwidths = self.bandwidths.iter();
+        let rung = bandwidths.position(|s| (s / sigma2 - 1.0).abs() < SAME_BANDWIDTH);
+        rung.ok_or_else(|| {
             let list: Vec<String> = self.bandwidths.iter().map(f64::to_string).collect();
             let expected = format!("one of the sketch's: {}", list.join(", "));
             Error::parameter("`bandwidth`", expected, sigma2)
@@ -333,18 +342,12 @@ impl Plan {
             let expected = "cells if values may be missing";
             return Err(Error::parameter("`collect`", expected, self.collect.names().join(",")));
         }
-        let levels = |codes: &[u32], points: usize| {
-            let known = |(i, code): (usize, &u32)| {
-                (*code as usize) < self.categories()[i % categories.max(1)].len()
-            };
-            codes.len() == points * categories && codes.iter().enumerate().all(known)
-        };
-        if !levels(&self.landmark_levels, points) {
+        if !self.are_levels(&self.landmark_levels, points) {
             return Err(Error::parameter("landmarks", "a level in each category", "others"));
         }
         let witnesses = self.witnesses.as_ref().and_then(|w| Some((w.rows()?.len(), w.levels())));
         match witnesses {
-            Some((rows, codes)) if !levels(codes, rows) => {
+            Some((rows, codes)) if !self.are_levels(codes, rows) => {
                 Err(Error::parameter("`witnesses`", "with a level in each category", "others"))
             }
             _ => Ok(()),
@@ -353,6 +356,14 @@ impl Plan {
 }
 
 impl Plan {
+    /// Whether these codes are a known level in each category for this number of points.
+    fn are_levels(&self, codes: &[u32], points: usize) -> bool {
+        let categories = self.categories();
+        let mut known = codes.iter().zip(categories.iter().cycle());
+        codes.len() == points * categories.len()
+            && known.all(|(code, category)| (*code as usize) < category.len())
+    }
+
     /// Checks that a private plan contains no rows, and that its bounds limit the contribution of
     /// any row to its sums.
     fn check_private(&self) -> Result<()> {
@@ -373,12 +384,11 @@ impl Plan {
             let m = self.features.points().len();
             check_work(m, self.dims(), self.bandwidths.len())?;
         }
-        match self.anchors().iter().all(|a| a.abs() <= MAX_ANCHOR) {
-            true => Ok(()),
-            false => {
-                Err(Error::parameter("landmarks", "within the bounds of a private plan", "others"))
-            }
+        if !self.anchors().iter().all(|a| a.abs() <= MAX_ANCHOR) {
+            let expected = "within the bounds of a private plan";
+            return Err(Error::parameter("landmarks", expected, "others"));
         }
+        Ok(())
     }
 }
 
@@ -386,13 +396,14 @@ impl Plan {
 pub(crate) const NOT_PRIVATE: &str = "left out with `private`";
 
 /// The error for retained rows without cells.
-pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since retained rows are weighted by the rows of their cells";
+pub(crate) const WITNESSES_NEED_CELLS: &str = "0 or left out where cells are not kept, since \
+     retained rows are weighted by the rows of their cells";
 
 /// Refuses points at which distances are not finite.
 fn check_points(name: &'static str, points: &Points, dims: usize, partial: bool) -> Result<()> {
     let limit = power_of_two(MAX_RANGE_BITS) as f32;
-    let missing = |x: &f32| partial && x.to_bits() == f32::NAN.to_bits();
-    let usable = points.data().iter().all(|x| x.abs() <= limit || missing(x));
+    let mut values = points.data().iter();
+    let usable = values.all(|x| x.abs() <= limit || partial && x.to_bits() == f32::NAN.to_bits());
     if (1..=MAX_POINTS).contains(&points.len()) && points.dims() == dims && usable {
         return Ok(());
     }
@@ -405,9 +416,10 @@ pub(crate) fn check_kernel(kernel: Kernel, landmarks: bool, cells: bool) -> Resu
     if kernel == Kernel::Gaussian || (landmarks && !cells) {
         return Ok(());
     }
-    let expected = match landmarks {
-        true => "gaussian where cells are kept, whose distance is Euclidean",
-        false => "gaussian for Fourier features",
+    let expected = if landmarks {
+        "gaussian where cells are kept, whose distance is Euclidean"
+    } else {
+        "gaussian for Fourier features"
     };
     Err(Error::parameter("`kernel`", expected, kernel.name()))
 }

@@ -24,19 +24,22 @@ struct Sphere {
     radius: f64,
 }
 
+impl Sphere {
+    /// The sphere of a vector; `None` if its columns have different scales.
+    fn of(columns: &Range<usize>, frame: &Frame) -> Option<Self> {
+        let scale = frame.scale[columns.start];
+        if frame.scale[columns.clone()].iter().any(|s| *s != scale) {
+            return None;
+        }
+        let middle = frame.centre[columns.clone()].iter().map(|c| -c / scale).collect();
+        Some(Sphere { columns: columns.clone(), middle, radius: 1.0 / scale })
+    }
+}
+
 impl Spheres {
     /// The spheres of vectors of length one, in the coordinates of a frame.
     pub fn of(vectors: &[Range<usize>], frame: &Frame) -> Self {
-        let round = |columns: &&Range<usize>| {
-            let scales = &frame.scale[(*columns).clone()];
-            scales.iter().all(|s| *s == scales[0])
-        };
-        let sphere = |columns: &Range<usize>| {
-            let scale = frame.scale[columns.start];
-            let middle = frame.centre[columns.clone()].iter().map(|c| -c / scale).collect();
-            Sphere { columns: columns.clone(), middle, radius: 1.0 / scale }
-        };
-        Spheres(vectors.iter().filter(round).map(sphere).collect())
+        Spheres(vectors.iter().filter_map(|columns| Sphere::of(columns, frame)).collect())
     }
 
     /// Projects a point onto the spheres. If it has no direction, every point of its sphere is
@@ -44,8 +47,8 @@ impl Spheres {
     pub fn project(&self, place: &mut [f64], before: &[f64]) {
         for Sphere { columns, middle, radius } in &self.0 {
             let part = &mut place[columns.clone()];
-            let square = |(y, o): (&f64, &f64)| (y - o) * (y - o);
-            let length = part.iter().zip(middle).map(square).sum::<f64>().sqrt();
+            let squares = part.iter().zip(middle).map(|(y, o)| (y - o) * (y - o));
+            let length = squares.sum::<f64>().sqrt();
             if !(length > NO_DIRECTION * radius) {
                 part.copy_from_slice(&before[columns.clone()]);
                 continue;

@@ -123,15 +123,15 @@ impl Measured {
 
     /// Number of integers in all sums.
     pub fn sums(&self) -> f64 {
-        let entries = |spec: &Spec| spec.shape.iter().map(|n| *n as f64).product::<f64>();
-        self.specs().iter().map(entries).sum()
+        let specs = self.specs();
+        specs.iter().map(|spec| spec.shape.iter().map(|n| *n as f64).product::<f64>()).sum()
     }
 
     /// Largest number of landmarks or frequencies within [`MAX_SUMS`].
     pub fn most_points(&self) -> usize {
-        let with = |points| Measured { points, ..*self }.sums();
         // The number of integers is linear in the number of points.
-        ((MAX_SUMS - with(0)) / (with(1) - with(0))).max(0.0) as usize
+        let [without, with_one] = [0, 1].map(|points| Measured { points, ..*self }.sums());
+        ((MAX_SUMS - without) / (with_one - without)).max(0.0) as usize
     }
 
     /// The lines of the table for the kept sums. Counts of rows come before the sums whose bounds
@@ -140,42 +140,54 @@ impl Measured {
         let Measured { dims: d, levels, points: m, landmarks, bandwidths, collect, .. } = *self;
         let partial = self.partial;
         let (one, q) = (i128::from(FEATURE_ONE), i128::from(COORDINATE_LIMIT));
-        let line = |sum, shape, unit, over, term| Spec { sum, shape, unit, over, term };
-        let themselves = |sum, most| line(sum, vec![1], Unit::One, Over::Themselves, (0, most));
-        let mut specs =
-            vec![themselves(Sum::Rows, MAX_WEIGHT), themselves(Sum::Skipped, i128::from(u64::MAX))];
+        let mut specs = vec![
+            Spec::of_itself(Sum::Rows, MAX_WEIGHT),
+            Spec::of_itself(Sum::Skipped, i128::from(u64::MAX)),
+        ];
         if partial {
-            specs.push(line(Sum::Complete, vec![1], Unit::One, Over::All, (0, 1)));
+            specs.push(Spec::new(Sum::Complete, vec![1], Unit::One, Over::All, (0, 1)));
         }
         if collect.kernel {
-            let least = if landmarks { 0 } else { -one };
+            let low = if landmarks { 0 } else { -one };
             let shape = vec![bandwidths, self.features()];
-            specs.push(line(Sum::Features, shape, Unit::Feature, Over::Complete, (least, one)));
+            specs.push(Spec::new(Sum::Features, shape, Unit::Feature, Over::Complete, (low, one)));
             if landmarks {
                 let shape = vec![bandwidths];
-                specs.push(line(Sum::Coverage, shape, Unit::Feature, Over::Complete, (0, one)));
+                specs.push(Spec::new(
+                    Sum::Coverage,
+                    shape,
+                    Unit::Feature,
+                    Over::Complete,
+                    (0, one),
+                ));
             }
         }
         if collect.cells {
-            let (in_cell, there) = (Over::Cell(d), Over::Present(d));
-            specs.push(line(Sum::CellRows, vec![m], Unit::One, Over::All, (0, 1)));
+            let (in_cell, present) = (Over::Cell(d), Over::Present(d));
+            specs.push(Spec::new(Sum::CellRows, vec![m], Unit::One, Over::All, (0, 1)));
             if partial {
-                specs.push(line(Sum::CellAbsent, vec![m, d], Unit::One, in_cell, (0, 1)));
+                specs.push(Spec::new(Sum::CellAbsent, vec![m, d], Unit::One, in_cell, (0, 1)));
             }
-            specs.push(line(Sum::CellSum, vec![m, d], Unit::Coordinate, there, (-q, q)));
-            specs.push(line(Sum::CellSquare, vec![m, d], Unit::Square, there, (0, q * q)));
+            specs.push(Spec::new(Sum::CellSum, vec![m, d], Unit::Coordinate, present, (-q, q)));
+            specs.push(Spec::new(Sum::CellSquare, vec![m, d], Unit::Square, present, (0, q * q)));
             if levels > 0 {
                 let in_cell = Over::Cell(levels);
-                specs.push(line(Sum::CellLevels, vec![m, levels], Unit::One, in_cell, (0, 1)));
+                specs.push(Spec::new(Sum::CellLevels, vec![m, levels], Unit::One, in_cell, (0, 1)));
             }
         }
         if collect.moments {
             let pairs = vec![d * (d + 1) / 2];
-            specs.push(line(Sum::Sum, vec![d], Unit::Coordinate, Over::Complete, (-q, q)));
-            specs.push(line(Sum::Outer, pairs, Unit::Product, Over::Complete, (-q * q, q * q)));
+            specs.push(Spec::new(Sum::Sum, vec![d], Unit::Coordinate, Over::Complete, (-q, q)));
+            specs.push(Spec::new(
+                Sum::Outer,
+                pairs,
+                Unit::Product,
+                Over::Complete,
+                (-q * q, q * q),
+            ));
         }
         if self.people {
-            specs.push(themselves(Sum::PersonRows, MAX_WEIGHT));
+            specs.push(Spec::of_itself(Sum::PersonRows, MAX_WEIGHT));
         }
         specs
     }
@@ -206,6 +218,15 @@ impl Sum {
 }
 
 impl Spec {
+    fn new(sum: Sum, shape: Vec<usize>, unit: Unit, over: Over, term: (i128, i128)) -> Self {
+        Spec { sum, shape, unit, over, term }
+    }
+
+    /// A number that is bounded by itself, and not by other sums.
+    fn of_itself(sum: Sum, max: i128) -> Self {
+        Spec::new(sum, vec![1], Unit::One, Over::Themselves, (0, max))
+    }
+
     /// Number of entries.
     pub fn entries(&self) -> usize {
         self.shape.iter().product()
@@ -252,20 +273,22 @@ mod tests {
     #[test]
     fn most_points_are_those_within_the_limit() {
         let collect = Collect { kernel: true, cells: true, moments: true };
-        for (dims, levels, partial) in [(1, 0, false), (20, 7, true), (4096, 0, false)] {
-            let plan = Measured {
-                dims,
-                levels,
-                partial,
-                points: 0,
-                landmarks: true,
-                bandwidths: 3,
-                collect,
-                people: false,
-            };
-            let most = plan.most_points();
-            assert!(Measured { points: most, ..plan }.sums() <= MAX_SUMS);
-            assert!(Measured { points: most + 1, ..plan }.sums() > MAX_SUMS);
+        let small = Measured {
+            dims: 1,
+            levels: 0,
+            partial: false,
+            points: 0,
+            landmarks: true,
+            bandwidths: 3,
+            collect,
+            people: false,
+        };
+        let mixed = Measured { dims: 20, levels: 7, partial: true, ..small };
+        let wide = Measured { dims: 4096, ..small };
+        for plan in [small, mixed, wide] {
+            let max = plan.most_points();
+            assert!(Measured { points: max, ..plan }.sums() <= MAX_SUMS);
+            assert!(Measured { points: max + 1, ..plan }.sums() > MAX_SUMS);
         }
     }
 

@@ -118,9 +118,12 @@ impl Witnesses {
 mod tests {
     use super::*;
 
+    fn new(rows: Vec<f32>, levels: Vec<u32>) -> Witnesses {
+        Witnesses::new(Points::new(1, rows), levels, Vec::new())
+    }
+
     #[test]
     fn equal_witnesses_have_equal_digests() {
-        let new = |rows, levels| Witnesses::new(Points::new(1, rows), levels, Vec::new());
         let witnesses = new(vec![1.0, 2.0], Vec::new());
         assert_eq!(witnesses, Witnesses::elsewhere(witnesses.digest().to_string()));
         assert_ne!(witnesses, new(vec![2.0, 1.0], Vec::new()));

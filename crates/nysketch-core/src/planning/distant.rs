@@ -35,17 +35,14 @@ pub(super) fn distant_rows_by(
 ) -> Result<Reservoir> {
     let width = plan.dims() + plan.categories().len() + 2;
     let reservoir = Reservoir::new(count, width, mix(plan.seed ^ 0xd2));
-    let init = || Scratch {
-        finder: finder.clone(),
-        nearest: Nearest::default(),
-        z: Vec::new(),
-        present: Vec::new(),
-        row: Vec::new(),
-    };
     let source = &View::new(&plan.recipe, &plan.columns, source)?;
-    pass(source, threads, progress, init, |scratch, block| {
-        offer(plan, scratch, block, &reservoir)
-    })?;
+    pass(
+        source,
+        threads,
+        progress,
+        || Scratch::new(finder.clone()),
+        |scratch, block| offer(plan, scratch, block, &reservoir),
+    )?;
     Ok(reservoir)
 }
 
@@ -97,6 +94,19 @@ struct Scratch<'a> {
     row: Vec<f64>,
 }
 
+impl<'a> Scratch<'a> {
+    fn new(finder: Finder<'a>) -> Self {
+        Scratch {
+            finder,
+            nearest: Nearest::default(),
+            z: Vec::new(),
+            present: Vec::new(),
+            row: Vec::new(),
+        }
+    }
+}
+
+/// Offers the valid rows of a block to the reservoir.
 fn offer(
     plan: &Plan,
     scratch: &mut Scratch<'_>,
@@ -104,23 +114,22 @@ fn offer(
     reservoir: &Reservoir,
 ) -> Result<()> {
     let (d, c) = (plan.dims(), plan.categories().len());
-    let most = scratch.finder.rows();
-    for (chunk, rows) in block.values.chunks(most * d).enumerate() {
+    let at_once = scratch.finder.rows();
+    for (chunk, rows) in block.values.chunks(at_once * d).enumerate() {
         scratch.z.clear();
         for row in rows.chunks_exact(d) {
             plan.frame.narrow(row, &mut scratch.z);
         }
-        let codes = &block.codes[chunk * most * c..][..rows.len() / d * c];
+        let codes = &block.codes[chunk * at_once * c..][..rows.len() / d * c];
         // Distances use only the values that a row has.
-        let holes = plan.is_partial() && scratch.z.iter().any(|z| z.is_nan());
         scratch.present.clear();
-        if holes {
+        if plan.is_partial() && scratch.z.iter().any(|z| z.is_nan()) {
             take_holes(&mut scratch.z, &mut scratch.present);
         }
-        let these = Rows { z: &scratch.z, codes, present: &scratch.present };
-        scratch.finder.nearest(plan, these, &mut scratch.nearest);
+        let framed = Rows { z: &scratch.z, codes, present: &scratch.present };
+        scratch.finder.nearest(plan, framed, &mut scratch.nearest);
         for (i, row) in rows.chunks_exact(d).enumerate() {
-            let at = chunk * most + i;
+            let at = chunk * at_once + i;
             let codes = &codes[i * c..(i + 1) * c];
             let weight = match plan.weighting {
                 Some(_) => block.weights.get(at).copied().unwrap_or(f64::NAN),
@@ -129,9 +138,8 @@ fn offer(
             let d2 = f64::from(scratch.nearest.distance[i]);
             let steer = weight * d2;
             // The survey has already refused or counted invalid rows; here they are ignored.
-            let usable = |x: &f64| x.is_finite() || plan.is_partial() && x.is_nan();
-            let valid = row.iter().all(usable) && has_enough(plan, row, codes);
-            if steer > 0.0 && steer.is_finite() && valid {
+            let usable = row.iter().all(|x| x.is_finite() || plan.is_partial() && x.is_nan());
+            if steer > 0.0 && steer.is_finite() && usable && has_enough(plan, row, codes) {
                 scratch.row.clear();
                 scratch.row.extend_from_slice(row);
                 scratch.row.extend(codes.iter().map(|code| f64::from(*code)));

@@ -1,6 +1,7 @@
 //! The frame of a plan: the centre and the scale of each column.
 
-use super::params::{PlanParams, Scale};
+use super::choices::Scale;
+use super::params::PlanParams;
 use super::report::PlanReport;
 use super::roles::ONE_POINT;
 use crate::error::Result;
@@ -56,11 +57,15 @@ const GAUSSIAN_QUARTILES: f64 = 1.348_979_500_392_163;
 fn quartiles(found: &Survey, j: usize) -> (f64, f64) {
     let values = found.sample.iter().skip(j).step_by(found.columns.len());
     let mut values: Vec<f64> = values.copied().filter(|x| !x.is_nan()).collect();
-    let mut at = |share: f64| match values.len() {
+    (quantile(&mut values, 0.25), quantile(&mut values, 0.75))
+}
+
+/// The value below which this share of the values lies; zero without values.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    match values.len() {
         0 => 0.0,
         n => *values.select_nth_unstable_by(((n - 1) as f64 * share) as usize, f64::total_cmp).1,
-    };
-    (at(0.25), at(0.75))
+    }
 }
 
 /// Warns about columns with extreme values. Sums count in steps of about 2⁻²⁸ of the largest value,
@@ -77,8 +82,9 @@ pub fn warn_of_lost_digits(
         let step = power_of_two(frame.exponent[j]) * frame.scale[j];
         if high > low && step > 1e-2 * (high - low) {
             report.warnings.push(format!(
-                "column '{}' reaches from {:.3e} to {:.3e}, but half of its values lie between {:.3e} and {:.3e}: \
-                 sums keep them only to steps of {step:.1e}; leave such extreme rows out, or bring them nearer",
+                "column '{}' reaches from {:.3e} to {:.3e}, but half of its values lie between \
+                 {:.3e} and {:.3e}: sums keep them only to steps of {step:.1e}; leave such extreme \
+                 rows out, or bring them nearer",
                 columns[j], found.columns[j].low, found.columns[j].high, low, high
             ));
         }

@@ -70,13 +70,14 @@ mod tests {
         let nan = f32::NAN;
         let rows = [0.0, 10.0, nan, 1.0, nan, 5.0, 2.0, 20.0, nan];
         let donors = Donors::new(3, &rows, &[], &[]);
-        let fill = |mut row: [f32; 3]| {
+        for (mut row, filled) in [
+            ([1.9, nan, nan], [1.9, 20.0, 5.0]),
+            ([0.1, nan, 7.0], [0.1, 10.0, 7.0]),
+            ([nan, nan, nan], [0.0, 10.0, 5.0]),
+        ] {
             donors.fill(&mut row, &[]);
-            row
-        };
-        assert_eq!(fill([1.9, nan, nan]), [1.9, 20.0, 5.0]);
-        assert_eq!(fill([0.1, nan, 7.0]), [0.1, 10.0, 7.0]);
-        assert_eq!(fill([nan, nan, nan]), [0.0, 10.0, 5.0]);
+            assert_eq!(row, filled);
+        }
         let category = Category { name: "c".into(), levels: vec!["a".into()], weight: 9.0 };
         let categories = [category];
         let donors = Donors::new(1, &[4.0, 8.0], &[0, 1], &categories);

@@ -2,9 +2,10 @@
 
 use super::distant::{Finder, distant_rows_by};
 use super::draft::Draft;
-use super::params::{PlanParams, PlanValid};
+use super::params::PlanParams;
 use super::report::Planned;
 use super::roles::{TableColumns, preliminary};
+use super::valid::PlanValid;
 use crate::error::Result;
 use crate::pass::gpus::Gpus;
 use crate::plan::Plan;
@@ -63,8 +64,8 @@ fn gpus_for(plan: &Plan, rows: u64, params: &PlanValid) -> Result<(Option<Gpus>,
     }
     let landmarks = plan.features.points();
     let operations = 2.0 * rows as f64 * landmarks.data().len() as f64;
-    let start = |ordinal| Gpus::new(landmarks, ordinal);
-    params.device().start(operations, params.threads(), start)
+    let threads = params.threads();
+    params.device().start(operations, threads, |ordinal| Gpus::new(landmarks, ordinal))
 }
 
 /// Reads a source, which may hold only a part of the rows, once and surveys all columns that may be

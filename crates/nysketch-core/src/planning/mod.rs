@@ -8,6 +8,8 @@
 //! the draft requests distant rows from all machines.
 
 pub mod bandwidth;
+mod choices;
+mod choose;
 mod distant;
 mod draft;
 mod framing;
@@ -20,10 +22,13 @@ mod private;
 mod remarks;
 mod report;
 mod roles;
+mod statistics;
 pub mod survey;
+mod valid;
 mod witnesses;
 
 pub use crate::planning::landmarks::count::{DEFAULT_LANDMARKS, default_landmarks};
+pub use choices::{DatePart, FeatureKind, LandmarkCount, Missing, SampleRows, Scale};
 #[doc(hidden)]
 pub use distant::distant_rows;
 #[doc(hidden)]
@@ -32,11 +37,12 @@ pub use draft::Draft;
 pub use make::survey_rows;
 pub use make::{make_plan, plan_for};
 pub use params::{
-    CATEGORY_WEIGHT, DEFAULT_FREQUENCIES, DEFAULT_SAMPLE_ROWS, DEFAULT_WITNESSES, DatePart,
-    FeatureKind, GivenLandmarks, LandmarkCount, Missing, PlanParams, PlanValid, SAMPLE_VALUES,
-    SampleRows, Scale, default_witnesses,
+    CATEGORY_WEIGHT, DEFAULT_FREQUENCIES, DEFAULT_SAMPLE_ROWS, GivenLandmarks, PlanParams,
+    SAMPLE_VALUES,
 };
 pub use private::PrivateParams;
 pub use report::{LeverageReport, PlanReport, Planned};
 #[doc(hidden)]
 pub use roles::TableColumns;
+pub use valid::PlanValid;
+pub use witnesses::{DEFAULT_WITNESSES, default_witnesses};

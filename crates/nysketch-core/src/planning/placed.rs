@@ -65,13 +65,16 @@ impl Placed {
 
     /// Concatenates these points and others.
     pub fn and(&self, other: &Placed) -> Placed {
-        let both = |a: &Points, b: &Points| {
-            Points::new(a.dims(), a.data().iter().chain(b.data()).copied().collect())
-        };
+        let spaces = self.space.as_ref().zip(other.space.as_ref());
         Placed {
-            points: both(&self.points, &other.points),
+            points: concatenated(&self.points, &other.points),
             codes: self.codes.iter().chain(&other.codes).copied().collect(),
-            space: self.space.as_ref().zip(other.space.as_ref()).map(|(a, b)| both(a, b)),
+            space: spaces.map(|(a, b)| concatenated(a, b)),
         }
     }
+}
+
+/// The points of `a`, followed by those of `b`.
+fn concatenated(a: &Points, b: &Points) -> Points {
+    Points::new(a.dims(), a.data().iter().chain(b.data()).copied().collect())
 }

@@ -1,10 +1,10 @@
 //! Notes on common problems of real tables: ids, constants and columns of very different scales.
 
-use super::params::Scale;
+use super::choices::Scale;
 use crate::planning::survey::{Column, Survey};
 
 /// Smallest number of sampled rows for which distinct whole numbers suggest an id.
-const LEAST_ROWS: usize = 100;
+const MIN_ROWS: usize = 100;
 /// Largest range of an id, relative to the number of rows.
 const SPARSE: f64 = 20.0;
 /// Ratio of standard deviations above which one column hides another.
@@ -14,12 +14,6 @@ const NAMED: usize = 5;
 
 /// Notes on properties of the columns that affect distances.
 pub fn of_columns(columns: &[String], found: &Survey, scale: Scale) -> Vec<String> {
-    let named = |which: &[usize]| {
-        let names: Vec<String> =
-            which.iter().take(NAMED).map(|j| format!("'{}'", columns[*j])).collect();
-        let more = if which.len() > NAMED { ", …" } else { "" };
-        format!("{}{more}", names.join(", "))
-    };
     let d = columns.len();
     let ids: Vec<usize> = (0..d).filter(|j| looks_like_id(found, *j)).collect();
     let constant: Vec<usize> = (0..d)
@@ -33,12 +27,21 @@ pub fn of_columns(columns: &[String], found: &Survey, scale: Scale) -> Vec<Strin
     if !constant.is_empty() {
         let (noun, verb) =
             if constant.len() == 1 { ("column", "has") } else { ("columns", "have") };
-        remarks.push(format!("{noun} {} {verb} the same value in every row", named(&constant)));
+        let names = quoted(columns, &constant);
+        remarks.push(format!("{noun} {names} {verb} the same value in every row"));
     }
     if scale == Scale::None {
         remarks.extend(uneven(columns, found, &ids));
     }
     remarks
+}
+
+/// The names of some columns, in quotes. Only the first [`NAMED`] are listed.
+fn quoted(columns: &[String], which: &[usize]) -> String {
+    let names: Vec<String> =
+        which.iter().take(NAMED).map(|j| format!("'{}'", columns[*j])).collect();
+    let more = if which.len() > NAMED { ", …" } else { "" };
+    format!("{}{more}", names.join(", "))
 }
 
 /// Whether a column looks like an id, and chance can be excluded: of as many numbers drawn at
@@ -53,30 +56,28 @@ pub fn is_surely_id(found: &Survey, j: usize) -> bool {
 fn looks_like_id(found: &Survey, j: usize) -> bool {
     let Column { low, high, .. } = found.columns[j];
     let d = found.columns.len();
-    let values = || found.sample.iter().skip(j).step_by(d).copied().filter(|x| !x.is_nan());
-    if high - low > SPARSE * found.rows as f64 || values().any(|x| x.fract() != 0.0) {
+    let values = found.sample.iter().skip(j).step_by(d).copied().filter(|x| !x.is_nan());
+    if high - low > SPARSE * found.rows as f64 || values.clone().any(|x| x.fract() != 0.0) {
         return false;
     }
-    let mut values: Vec<f64> = values().collect();
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values.len() >= LEAST_ROWS && values.windows(2).all(|w| w[0] < w[1])
+    values.len() >= MIN_ROWS && values.windows(2).all(|w| w[0] < w[1])
 }
 
 /// A note if the columns that vary most would dominate distances.
 fn uneven(columns: &[String], found: &Survey, ids: &[usize]) -> Option<String> {
-    let varying = found.columns.iter().enumerate();
-    let varying =
-        || varying.clone().filter(|(j, c)| c.deviation > 0.0 && c.low < c.high && !ids.contains(j));
-    let by_deviation =
-        |a: &(usize, &Column), b: &(usize, &Column)| a.1.deviation.total_cmp(&b.1.deviation);
-    let (i, small) = varying().min_by(by_deviation)?;
-    let (j, large) = varying().max_by(by_deviation)?;
-    (large.deviation > UNEVEN * small.deviation).then(|| {
+    let varying = found.columns.iter().zip(columns).enumerate();
+    let varying = varying
+        .filter(|(j, (c, _))| c.deviation > 0.0 && c.low < c.high && !ids.contains(j))
+        .map(|(_, (c, name))| (c.deviation, name));
+    let (small, steady) = varying.clone().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (large, name) = varying.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (large > UNEVEN * small).then(|| {
         format!(
-            "column '{}' varies {:.0} times as much as '{}' and will dominate the distances; consider `scale=standard`",
-            columns[j],
-            large.deviation / small.deviation,
-            columns[i]
+            "column '{name}' varies {:.0} times as much as '{steady}' and will dominate the \
+             distances; consider `scale=standard`",
+            large / small
         )
     })
 }
@@ -92,9 +93,12 @@ mod tests {
         plan_for(&table, PlanParams::default().landmarks(10)).unwrap().report.notes.join("; ")
     }
 
+    fn noise(i: usize) -> f64 {
+        (i as f64 * 0.7).sin()
+    }
+
     #[test]
     fn ids_and_constants_are_mentioned() {
-        let noise = |i: usize| (i as f64 * 0.7).sin();
         let found = notes(|i| [(i * 7919 % 400) as f64 + 1e6, noise(i), 5.0]);
         assert!(found.contains("column 'a' looks like an id: `exclude=a`"), "{found}");
         assert!(found.contains("column 'c' has the same value"), "{found}");

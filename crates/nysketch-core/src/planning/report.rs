@@ -28,7 +28,8 @@ pub struct Planned {
 /// ```
 /// use nysketch_core::{PlanParams, Table, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
-/// let table = Table::unnamed(2, (0..400).map(|i| f64::from(i % 20) * [1.0, 1e6][i as usize % 2]).collect())?;
+/// let rows = (0..200).flat_map(|i| [f64::from(i % 10), 1e6 * f64::from(i % 10)]);
+/// let table = Table::unnamed(2, rows.collect())?;
 /// let report = plan_for(&table, PlanParams::default().landmarks(10))?.report;
 /// assert_eq!((report.rows, report.losses.skipped()), (200, 0));
 /// for note in report.notes.iter().chain(&report.warnings) {

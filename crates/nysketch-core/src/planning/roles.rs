@@ -1,7 +1,8 @@
 //! The use of each column of a table: numeric column, category, timestamp, or excluded.
 
-use super::params::{CATEGORY_WEIGHT, DatePart, PlanParams};
-use super::remarks;
+use super::choices::DatePart;
+use super::params::{CATEGORY_WEIGHT, PlanParams};
+use super::remarks::is_surely_id;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::planning::survey::{Column, Levels, Survey};
@@ -16,11 +17,11 @@ use std::sync::Arc;
 /// Largest number of levels for which a text column is a category by default.
 pub const FEW_LEVELS: usize = 50;
 /// Smallest share of the rows for which a level is kept as a separate level.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 /// Largest number of levels of all categories together.
-const MOST_LEVELS: usize = 4096;
+const MAX_ALL_LEVELS: usize = 4096;
 /// Share of the columns that must be present in a row, if the plan allows missing values.
-const LEAST_PRESENT: f64 = 0.25;
+const MIN_PRESENT: f64 = 0.25;
 
 /// Range below which a sine or cosine is constant up to rounding.
 pub(super) const ONE_POINT: f64 = 1e-9;
@@ -56,44 +57,60 @@ impl TableColumns {
 pub fn preliminary(table: &TableColumns, params: &PlanParams) -> Result<(Vec<String>, Recipe)> {
     let (mut columns, mut recipe) = (Vec::new(), Recipe::default());
     for (name, time) in &table.numbers {
-        let mut add = |column: String, step: Step| {
-            columns.push(column);
+        for (ending, step) in steps_of(name, *time, params) {
+            columns.push(format!("{name}{ending}"));
             recipe.numbers.push(Number { input: name.clone(), step });
-        };
-        match time {
-            false if params.log.contains(name) => add(name.clone(), Step::Log),
-            false => add(name.clone(), Step::AsIs),
-            true => {
-                let asked = params.dates.iter().find(|(column, _)| column == name);
-                let parts = asked.map_or(DatePart::DEFAULT, |(_, parts)| parts);
-                let again = |(i, part): &(usize, &DatePart)| parts[..*i].contains(part);
-                for (_, part) in parts.iter().enumerate().filter(|pair| !again(pair)) {
-                    part.steps()
-                        .iter()
-                        .for_each(|(ending, step)| add(format!("{name}{ending}"), *step));
-                }
-            }
         }
     }
     for name in &table.categories {
         let weight = params.weight_of(name).unwrap_or(CATEGORY_WEIGHT);
         recipe.categories.push(Category { name: name.clone(), levels: Vec::new(), weight });
     }
-    let names = || table.numbers.iter().map(|(name, _)| name).chain(&table.categories);
-    let known = |name: &String| names().any(|n| n == name || vector_of(n) == Some(name));
-    let weighted = params.column_weights.iter().map(|(name, _)| ("`weight_column`", name));
-    let logs = params.log.iter().map(|name| ("`log`", name));
-    if let Some((parameter, name)) = weighted.chain(logs).find(|(_, name)| !known(name)) {
-        let all: Vec<&str> = names().map(String::as_str).collect();
-        let expected = format!("columns of the table: {}", all.join(", "));
-        return Err(Error::parameter(parameter, expected, name));
-    }
-    let plain = |name: &String| table.numbers.contains(&(name.clone(), false));
-    if let Some(name) = params.log.iter().find(|name| !plain(name)) {
-        return Err(Error::parameter("`log`", "columns of numbers", name));
-    }
+    check_names(table, params)?;
     recipe.units = units(&columns, &params.unit)?;
     Ok((columns, recipe))
+}
+
+/// Suffixes of the columns that a numeric column of the table gives, and the steps that compute
+/// them. Each part of a timestamp counts once.
+fn steps_of(name: &String, time: bool, params: &PlanParams) -> Vec<(&'static str, Step)> {
+    if !time {
+        let step = if params.log.contains(name) { Step::Log } else { Step::AsIs };
+        return vec![("", step)];
+    }
+    let requested = params.dates.iter().find(|(column, _)| column == name);
+    let mut parts: Vec<DatePart> = Vec::new();
+    for part in requested.map_or(DatePart::DEFAULT, |(_, parts)| parts) {
+        if !parts.contains(part) {
+            parts.push(*part);
+        }
+    }
+    parts.iter().flat_map(|part| part.steps()).copied().collect()
+}
+
+/// Checks that the columns named in the parameters exist, and that logarithms are of numbers.
+fn check_names(table: &TableColumns, params: &PlanParams) -> Result<()> {
+    let names: Vec<&str> = table
+        .numbers
+        .iter()
+        .map(|(name, _)| name)
+        .chain(&table.categories)
+        .map(String::as_str)
+        .collect();
+    let weighted = params.column_weights.iter().map(|(name, _)| ("`weight_column`", name));
+    let logs = params.log.iter().map(|name| ("`log`", name));
+    for (parameter, name) in weighted.chain(logs) {
+        if !names.iter().any(|n| n == name || vector_of(n) == Some(name)) {
+            let expected = format!("columns of the table: {}", names.join(", "));
+            return Err(Error::parameter(parameter, expected, name));
+        }
+    }
+    for name in &params.log {
+        if !table.numbers.contains(&(name.clone(), false)) {
+            return Err(Error::parameter("`log`", "columns of numbers", name));
+        }
+    }
+    Ok(())
 }
 
 /// Column ranges of the vectors with these names. `*` means all numeric columns.
@@ -104,10 +121,11 @@ fn units(columns: &[String], names: &[String]) -> Result<Vec<std::ops::Range<usi
             units.push(0..columns.len());
             continue;
         }
-        let of_it = |c: &String| vector_of(c) == Some(name);
-        match (columns.iter().position(of_it), columns.iter().rposition(of_it)) {
-            (Some(first), Some(last)) if columns[first..=last].iter().all(of_it) => {
-                units.push(first..last + 1);
+        let places = columns.iter().enumerate().filter(|(_, c)| vector_of(c) == Some(name));
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        match (places.first(), places.last()) {
+            (Some(first), Some(last)) if last - first + 1 == places.len() => {
+                units.push(*first..last + 1);
             }
             _ => return Err(Error::parameter("`unit`", "names of vectors", name)),
         }
@@ -128,12 +146,12 @@ pub struct Settled {
 
 /// Notes and column summaries collected while columns are chosen.
 #[derive(Default)]
-struct Said {
+struct Remarks {
     notes: Vec<String>,
     table: Lines,
 }
 
-impl Said {
+impl Remarks {
     /// Records the survey of a numeric column.
     fn number(&mut self, number: &Number, found: &Column) {
         let at = self.table.place(number);
@@ -169,8 +187,8 @@ pub fn settle(
     params: &PlanParams,
     landmarks: bool,
 ) -> Result<Settled> {
-    let mut said = Said::default();
-    let numbers = chosen_numbers(&columns, &recipe, &found, params, &mut said)?;
+    let mut remarks = Remarks::default();
+    let numbers = chosen_numbers(&columns, &recipe, &found, params, &mut remarks)?;
     let mut categories = Vec::new();
     let mut kept = Vec::new();
     let gaussian = landmarks && params.kernel == Kernel::Gaussian;
@@ -178,12 +196,12 @@ pub fn settle(
         if !gaussian && !params.categorical.contains(&category.name) {
             let why =
                 "categories need landmarks that are chosen from the rows and the Gaussian kernel";
-            said.notes.push(format!("column '{}' is left out: {why}", category.name));
-            said.table.columns.push(ColumnSummary::unused(&category.name, why));
+            remarks.notes.push(format!("column '{}' is left out: {why}", category.name));
+            remarks.table.columns.push(ColumnSummary::unused(&category.name, why));
             continue;
         }
         if let Some(levels) =
-            chosen_levels(&category.name, &found.levels[c], &found, params, &mut said)?
+            chosen_levels(&category.name, &found.levels[c], &found, params, &mut remarks)?
         {
             categories.push(Category { levels, ..category.clone() });
             kept.push(c);
@@ -194,36 +212,23 @@ pub fn settle(
         return Err(Error::parameter("`categorical`", expected, categories.len()));
     }
     let all: usize = categories.iter().map(Category::len).sum();
-    if all > MOST_LEVELS {
-        let expected = format!("categories with at most {MOST_LEVELS} levels together");
+    if all > MAX_ALL_LEVELS {
+        let expected = format!("categories with at most {MAX_ALL_LEVELS} levels together");
         return Err(Error::parameter("`categorical`", expected, all));
     }
     if numbers.is_empty() {
         let got = if categories.is_empty() { "none" } else { "categories alone" };
         return Err(Error::parameter("columns", "at least one column of numbers", got));
     }
-    let holes = numbers.iter().any(|j| found.columns[*j].lacking > 0);
-    let least = ((numbers.len() + kept.len()) as f64 * LEAST_PRESENT).ceil() as usize;
-    let partial = params.keeps_partial(holes);
-    if holes && partial {
-        let share = |j: &usize| (1.0 - found.columns[*j].present, &columns[*j]);
-        let mut lacking: Vec<(f64, &String)> =
-            numbers.iter().map(share).filter(|(s, _)| *s > 0.0).collect();
-        lacking.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let named: Vec<String> =
-            lacking.iter().take(3).map(|(s, name)| format!("'{name}' {}", percent(*s))).collect();
-        let more = if lacking.len() > 3 { ", …" } else { "" };
-        let plural = if lacking.len() == 1 { " has" } else { "s have" };
-        said.notes.push(format!(
-            "{} column{plural} missing values ({}{more}); rows contribute the values they have (`missing=partial`)",
-            lacking.len(),
-            named.join(", ")
-        ));
+    let missing = numbers.iter().any(|j| found.columns[*j].missing > 0);
+    let least = ((numbers.len() + kept.len()) as f64 * MIN_PRESENT).ceil() as usize;
+    let partial = params.keeps_missing(missing);
+    if missing && partial {
+        remarks.notes.push(note_of_missing(&columns, &numbers, &found));
     }
-    let unit_of = |j: usize| recipe.units.iter().position(|u| u.contains(&j));
-    let units = (0..recipe.units.len()).filter_map(|u| {
-        let first = numbers.iter().position(|j| unit_of(*j) == Some(u))?;
-        let last = numbers.iter().rposition(|j| unit_of(*j) == Some(u))?;
+    let units = (0..recipe.units.len()).filter_map(|unit| {
+        let first = numbers.iter().position(|j| unit_of(&recipe, *j) == Some(unit))?;
+        let last = numbers.iter().rposition(|j| unit_of(&recipe, *j) == Some(unit))?;
         Some(first..last + 1)
     });
     let recipe = Recipe {
@@ -234,7 +239,32 @@ pub fn settle(
     };
     let found = restricted(found, &numbers, &kept, &recipe);
     let columns = numbers.iter().map(|j| columns[*j].clone()).collect();
-    Ok(Settled { columns, recipe, found, notes: said.notes, table: said.table.columns })
+    Ok(Settled { columns, recipe, found, notes: remarks.notes, table: remarks.table.columns })
+}
+
+/// Index of the vector to which a column belongs, if any.
+fn unit_of(recipe: &Recipe, j: usize) -> Option<usize> {
+    recipe.units.iter().position(|unit| unit.contains(&j))
+}
+
+/// A note that names the columns with the most missing values.
+fn note_of_missing(columns: &[String], numbers: &[usize], found: &Survey) -> String {
+    let mut missing: Vec<(f64, &String)> = numbers
+        .iter()
+        .map(|j| (1.0 - found.columns[*j].present, &columns[*j]))
+        .filter(|(share, _)| *share > 0.0)
+        .collect();
+    missing.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let named: Vec<String> =
+        missing.iter().take(3).map(|(s, name)| format!("'{name}' {}", percent(*s))).collect();
+    let more = if missing.len() > 3 { ", …" } else { "" };
+    let plural = if missing.len() == 1 { " has" } else { "s have" };
+    format!(
+        "{} column{plural} missing values ({}{more}); rows contribute the values they have \
+         (`missing=partial`)",
+        missing.len(),
+        named.join(", ")
+    )
 }
 
 /// The reason for excluding a column without any values.
@@ -246,12 +276,17 @@ fn on_circle<'a>(
     found: &'a Survey,
     j: usize,
 ) -> impl Iterator<Item = &'a Column> {
-    let part = |step: Step| step.name().split('_').next();
-    let same = move |n: &Number| {
-        n.input == recipe.numbers[j].input && part(n.step) == part(recipe.numbers[j].step)
-    };
+    let number = &recipe.numbers[j];
     let all = recipe.numbers.iter().zip(&found.columns);
-    all.filter(move |(n, _)| n.step.of_circle() && same(n)).map(|(_, c)| c)
+    all.filter(move |(n, _)| {
+        n.step.of_circle() && n.input == number.input && part_name(n.step) == part_name(number.step)
+    })
+    .map(|(_, c)| c)
+}
+
+/// Name of the part of a timestamp that a step measures, the same for its sine and its cosine.
+fn part_name(step: Step) -> Option<&'static str> {
+    step.name().split('_').next()
 }
 
 /// Indices of the numeric columns to measure.
@@ -260,18 +295,18 @@ fn chosen_numbers(
     recipe: &Recipe,
     found: &Survey,
     params: &PlanParams,
-    said: &mut Said,
+    remarks: &mut Remarks,
 ) -> Result<Vec<usize>> {
     let mut chosen = Vec::new();
     let mut empty = Vec::new();
     for (j, column) in columns.iter().enumerate() {
         let Number { input, step } = &recipe.numbers[j];
-        let asked = params.named.contains(input);
+        let requested = params.named.contains(input);
         let statistics = found.columns[j];
         let vector = vector_of(input).is_some();
-        said.number(&recipe.numbers[j], &statistics);
+        remarks.number(&recipe.numbers[j], &statistics);
         if statistics.present == 0.0 {
-            if asked || params.log.contains(input) {
+            if requested || params.log.contains(input) {
                 return Err(Error::parameter(
                     "columns",
                     format!("a value in some row of '{column}'"),
@@ -279,31 +314,31 @@ fn chosen_numbers(
                 ));
             }
             empty.push(format!("'{column}'"));
-            said.left_out(&recipe.numbers[j], NO_VALUE);
+            remarks.left_out(&recipe.numbers[j], NO_VALUE);
         } else if step.of_circle()
             && on_circle(recipe, found, j).all(|c| c.high - c.low < ONE_POINT)
         {
             // Dates without a time of day have a constant hour.
-        } else if params.leave_out_ids && !asked && !vector && remarks::is_surely_id(found, j) {
+        } else if params.leave_out_ids && !requested && !vector && is_surely_id(found, j) {
             let why = format!(
                 "every row has another whole number, as an id has; `numeric={column}` keeps it"
             );
-            said.notes.push(format!("column '{column}' is left out: {why}"));
-            said.left_out(&recipe.numbers[j], &why);
+            remarks.notes.push(format!("column '{column}' is left out: {why}"));
+            remarks.left_out(&recipe.numbers[j], &why);
         } else {
             chosen.push(j);
         }
     }
     if !empty.is_empty() {
         let noun = if empty.len() == 1 { "column" } else { "columns" };
-        said.notes.push(format!("{noun} {} left out: {NO_VALUE}", empty.join(", ")));
+        remarks.notes.push(format!("{noun} {} left out: {NO_VALUE}", empty.join(", ")));
     }
     // If all columns are ids, they are measured nevertheless.
     if chosen.is_empty() && recipe.categories.is_empty() {
-        for column in said.table.columns.iter_mut().filter(|c| c.missing < Some(1.0)) {
+        for column in remarks.table.columns.iter_mut().filter(|c| c.missing < Some(1.0)) {
             (column.role, column.left_out) = (Use::Number, None);
         }
-        said.notes.retain(|note| !note.ends_with("keeps it"));
+        remarks.notes.retain(|note| !note.ends_with("keeps it"));
         chosen = (0..columns.len()).filter(|j| found.columns[*j].present > 0.0).collect();
     }
     Ok(chosen)
@@ -315,16 +350,16 @@ fn chosen_levels(
     levels: &Levels,
     found: &Survey,
     params: &PlanParams,
-    said: &mut Said,
+    remarks: &mut Remarks,
 ) -> Result<Option<Vec<String>>> {
-    let asked = params.categorical.contains(name);
+    let requested = params.categorical.contains(name);
     let seen = levels.texts.iter().filter(|(_, rows)| *rows > 0).count();
     let (too_many, why) = match levels.lost {
         Some(Lost::TooLong) => (true, "a text of more than 1,024 bytes".to_string()),
         Some(Lost::TooMany) => (true, "more than 65,536 different texts".to_string()),
-        None => (!asked && seen > FEW_LEVELS, format!("{seen} different texts")),
+        None => (!requested && seen > FEW_LEVELS, format!("{seen} different texts")),
     };
-    if too_many && asked {
+    if too_many && requested {
         let expected = format!("columns with few levels; '{name}' has {why}");
         return Err(Error::parameter("`categorical`", expected, name));
     }
@@ -335,38 +370,48 @@ fn chosen_levels(
             _ => String::new(),
         };
         let why = if seen == 0 { NO_VALUE.into() } else { format!("it has {why}{hint}") };
-        said.notes.push(format!("column '{name}' is left out: {why}"));
-        let missing = levels.missing as f64 / found.rows.max(1) as f64;
+        remarks.notes.push(format!("column '{name}' is left out: {why}"));
+        let missing = Some(share_of_rows(levels.missing, found));
         let unused = ColumnSummary::unused(name, why);
-        said.table.columns.push(ColumnSummary { missing: Some(missing), ..unused });
+        remarks.table.columns.push(ColumnSummary { missing, ..unused });
         return Ok(None);
     }
-    let least = (LEAST_SHARE * found.rows as f64).max(1.0);
+    let min_rows = (MIN_SHARE * found.rows as f64).max(1.0);
     let mut kept: Vec<&(Arc<str>, u64)> =
-        levels.texts.iter().filter(|(_, rows)| *rows as f64 >= least).collect();
+        levels.texts.iter().filter(|(_, rows)| *rows as f64 >= min_rows).collect();
     kept.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     kept.truncate(MAX_LEVELS);
-    let share = |rows: u64| rows as f64 / found.rows.max(1) as f64;
-    let level = |text: &str, rows| LevelShare { level: text.into(), share: Some(share(rows)) };
-    let mut shares: Vec<LevelShare> = kept.iter().map(|(text, rows)| level(text, *rows)).collect();
+    let mut shares: Vec<LevelShare> = kept
+        .iter()
+        .map(|(text, rows)| LevelShare {
+            level: text.to_string(),
+            share: Some(share_of_rows(*rows, found)),
+        })
+        .collect();
     if kept.len() < seen {
         let rows: u64 = kept.iter().map(|(_, rows)| rows).sum();
         let rest = found.rows.saturating_sub(rows + levels.missing);
-        shares.push(level(OTHER_LEVEL, rest));
-        said.notes.push(format!(
+        let share = share_of_rows(rest, found);
+        shares.push(LevelShare { level: OTHER_LEVEL.into(), share: Some(share) });
+        remarks.notes.push(format!(
             "category '{name}': {} of {seen} levels are kept, the others ({}) count as one",
             kept.len(),
-            percent(share(rest))
+            percent(share)
         ));
     }
-    said.table.columns.push(ColumnSummary {
+    remarks.table.columns.push(ColumnSummary {
         column: name.clone(),
         role: Use::Category,
-        missing: Some(share(levels.missing)),
+        missing: Some(share_of_rows(levels.missing, found)),
         levels: shares,
         ..ColumnSummary::default()
     });
     Ok(Some(kept.into_iter().map(|(text, _)| text.to_string()).collect()))
+}
+
+/// The share of all rows that these are.
+fn share_of_rows(rows: u64, found: &Survey) -> f64 {
+    rows as f64 / found.rows.max(1) as f64
 }
 
 /// Restricts a survey to the measured columns, with codes of the recipe's levels, and without
@@ -382,10 +427,8 @@ fn restricted(
         .iter()
         .zip(&recipe.categories)
         .map(|(from, category)| {
-            let place = |text: &Arc<str>| category.levels.iter().position(|l| **l == **text);
-            let code =
-                |(text, _): &(Arc<str>, u64)| place(text).map_or(category.other(), |p| p as u32);
-            found.levels[*from].texts.iter().map(code).collect()
+            let texts = found.levels[*from].texts.iter();
+            texts.map(|(text, _)| category.code_of(text)).collect()
         })
         .collect();
     // Compacts the sample in place, because it may be large.
@@ -400,10 +443,10 @@ fn restricted(
                 code => recode.get(code as usize).copied().unwrap_or(category.other()),
             })
             .collect();
-        let there = numbers.iter().filter(|j| !row[**j].is_nan()).count();
+        let present = numbers.iter().filter(|j| !row[**j].is_nan()).count();
         let known =
             levels.iter().zip(&recipe.categories).filter(|(l, c)| **l != c.missing()).count();
-        if recipe.least_present.is_none_or(|least| there + known >= least) {
+        if recipe.least_present.is_none_or(|least| present + known >= least) {
             kept.clear();
             kept.extend(numbers.iter().map(|j| row[*j]));
             sample[end..end + kept.len()].copy_from_slice(&kept);

@@ -6,6 +6,7 @@
 //! any file format and any number of threads.
 
 use crate::error::{Error, Result};
+use crate::planning::statistics::{CHUNK, Moment, Moments, Piece, Tree};
 use crate::rows::sample::Reservoir;
 use crate::rows::weight::{WeightParams, WeightRange};
 use crate::rows::wire::{WireReader, put_number, put_text, put_whole};
@@ -56,7 +57,7 @@ pub struct Column {
     /// Share of the rows, by weight, with a value. The statistics describe these rows.
     pub present: f64,
     /// Number of rows without a value.
-    pub lacking: u64,
+    pub missing: u64,
 }
 
 /// Levels of a category.
@@ -164,16 +165,13 @@ impl SurveyPart {
         let columns = (0..d).map(|j| total.column(j)).collect();
         let threshold = self.reservoir.threshold();
         let sampled_all = threshold == f64::INFINITY;
-        // A row of weight w is kept with probability 1 − exp(−w t). It represents w divided by that
-        // probability, in units of 1/t, which is about 1 unless the weight is large.
-        let counts = |w: f64| w * threshold / -(-w * threshold).exp_m1();
         let mut sample = Vec::with_capacity(d * self.reservoir.len());
         let (mut codes, mut sample_weights) = (Vec::new(), Vec::new());
         let end = d + self.levels.len();
         self.reservoir.each_row(|row| {
             sample.extend_from_slice(&row[..d]);
             codes.extend(row[d..end].iter().map(|code| *code as u32));
-            sample_weights.push(if sampled_all { row[end] } else { counts(row[end]) });
+            sample_weights.push(if sampled_all { row[end] } else { drawn(row[end], threshold) });
         });
         let (weight, levels) = (total.weight, self.levels);
         Ok(Survey {
@@ -206,9 +204,9 @@ impl SurveyPart {
         for (position, moments) in &self.moments {
             put_whole(&mut out, *position);
             put_number(&mut out, moments.weight);
-            for Moment { weight, lacking, mean, m2, low, high } in &moments.columns {
+            for Moment { weight, missing, mean, m2, low, high } in &moments.columns {
                 [weight, mean, m2, low, high].into_iter().for_each(|x| put_number(&mut out, *x));
-                put_whole(&mut out, *lacking);
+                put_whole(&mut out, *missing);
             }
         }
         put_whole(&mut out, self.levels.len() as u64);
@@ -240,8 +238,8 @@ impl SurveyPart {
             let mut columns = Vec::with_capacity(d);
             for _ in 0..d {
                 let (weight, mean, m2) = (words.number()?, words.number()?, words.number()?);
-                let (low, high, lacking) = (words.number()?, words.number()?, words.whole()?);
-                columns.push(Moment { weight, lacking, mean, m2, low, high });
+                let (low, high, missing) = (words.number()?, words.number()?, words.whole()?);
+                columns.push(Moment { weight, missing, mean, m2, low, high });
             }
             moments.insert(position, Moments { weight, columns });
         }
@@ -265,6 +263,13 @@ impl SurveyPart {
     }
 }
 
+/// The weight of a sampled row. A row of weight w is kept with probability 1 − exp(−w t). It
+/// represents w divided by that probability, in units of 1/t, which is about 1 unless the weight is
+/// large.
+fn drawn(w: f64, t: f64) -> f64 {
+    w * t / -(-w * t).exp_m1()
+}
+
 /// Surveys a source in one reading.
 pub fn survey(
     source: &dyn RowSource,
@@ -286,40 +291,21 @@ pub fn survey_part(
     let (d, categories) = (columns.len(), source.categories());
     // Each row is followed by its codes and its weight.
     let reservoir = Reservoir::new(params.sample_rows, d + categories.len() + 1, params.seed);
-    let fold = Mutex::new(Tree::new(d));
+    let tree = Mutex::new(Tree::new(d));
     let counts = vec![Counts::default(); categories.len()];
-    let init = || (counts.clone(), Vec::new());
-    let visit = |(counts, kept): &mut (Vec<Counts>, Vec<f64>), block: &Block| {
-        let mut piece = Piece::new(block.position, d);
-        for (i, (row_number, row, weight)) in block.rows().enumerate() {
-            let position = block.position + i as u64;
-            let codes = &block.codes[i * categories.len()..(i + 1) * categories.len()];
-            match valid_units(&params, weighting, columns, block, row_number, row, weight)? {
-                Some(units) => {
-                    kept.clear();
-                    kept.extend_from_slice(row);
-                    kept.extend(codes.iter().map(|code| f64::from(*code)));
-                    reservoir.offer(position, units, kept, units);
-                    piece.push(row, units);
-                    counts.iter_mut().zip(codes).for_each(|(counts, code)| counts.add(*code));
-                }
-                None => {
-                    let usable = |x: f64| x.is_finite() || params.partial && x.is_nan();
-                    let invalid = (0..d).filter(|j| !usable(row[*j]));
-                    let weight = row.iter().all(|x| usable(*x)).then_some(d);
-                    piece.losses.skip(invalid.chain(weight));
-                }
-            }
-            if (position + 1).is_multiple_of(CHUNK) {
-                piece.end_chunk(position + 1);
-            }
-        }
-        piece.end_chunk(block.position + block.len() as u64);
-        fold.lock().unwrap_or_else(|e| e.into_inner()).add(piece);
-        Ok(())
-    };
-    let threads = pass(source, params.threads, progress, init, visit)?;
-    let mut found = fold.into_inner().unwrap_or_else(|e| e.into_inner());
+    let survey = RowSurvey { params, weighting, columns, reservoir: &reservoir };
+    let threads = pass(
+        source,
+        params.threads,
+        progress,
+        || (counts.clone(), Vec::new()),
+        |(counts, row), block| {
+            let piece = survey.piece(block, counts, row)?;
+            tree.lock().unwrap_or_else(|e| e.into_inner()).add(piece);
+            Ok(())
+        },
+    )?;
+    let mut found = tree.into_inner().unwrap_or_else(|e| e.into_inner());
     let losses = std::mem::take(&mut found.losses);
     let Tree { first, rows, weights, .. } = found;
     let moments = (rows > 0).then(|| (first, found.total())).into_iter().collect();
@@ -332,6 +318,77 @@ pub fn survey_part(
         levels.push(Levels { texts, missing: all.missing, lost: column.vocabulary.lost() });
     }
     Ok(SurveyPart { rows, losses, weights, moments, levels, reservoir })
+}
+
+/// The survey of the rows of one block.
+struct RowSurvey<'a> {
+    params: SurveyParams,
+    weighting: Option<&'a WeightParams>,
+    columns: &'a [String],
+    reservoir: &'a Reservoir,
+}
+
+impl RowSurvey<'_> {
+    /// Statistics of a block. Its rows are offered to the sample, and their levels are added to
+    /// `counts`. `kept` is scratch memory.
+    fn piece(&self, block: &Block, counts: &mut [Counts], kept: &mut Vec<f64>) -> Result<Piece> {
+        let (d, categories) = (self.columns.len(), counts.len());
+        let mut piece = Piece::new(block.position, d);
+        for (i, (number, row, weight)) in block.rows().enumerate() {
+            let position = block.position + i as u64;
+            let codes = &block.codes[i * categories..(i + 1) * categories];
+            match self.valid_units(block, number, row, weight)? {
+                Some(units) => {
+                    kept.clear();
+                    kept.extend_from_slice(row);
+                    kept.extend(codes.iter().map(|code| f64::from(*code)));
+                    self.reservoir.offer(position, units, kept, units);
+                    piece.push(row, units);
+                    counts.iter_mut().zip(codes).for_each(|(counts, code)| counts.add(*code));
+                }
+                None => {
+                    let invalid = (0..d).filter(|j| !self.is_usable(row[*j]));
+                    let weight = row.iter().all(|x| self.is_usable(*x)).then_some(d);
+                    piece.losses.skip(invalid.chain(weight));
+                }
+            }
+            if (position + 1).is_multiple_of(CHUNK) {
+                piece.end_chunk(position + 1);
+            }
+        }
+        piece.end_chunk(block.position + block.len() as u64);
+        Ok(piece)
+    }
+
+    /// Whether a value is finite, or missing where missing values are allowed.
+    #[inline]
+    fn is_usable(&self, x: f64) -> bool {
+        x.is_finite() || self.params.partial && x.is_nan()
+    }
+
+    /// The weight of a row, or `None` if the row is invalid and may be skipped.
+    #[inline]
+    fn valid_units(
+        &self,
+        block: &Block,
+        number: u64,
+        row: &[f64],
+        weight: f64,
+    ) -> Result<Option<f64>> {
+        if let Some(j) = row.iter().position(|x| !self.is_usable(*x)) {
+            return match self.params.invalid {
+                Invalid::Skip => Ok(None),
+                Invalid::Refuse => {
+                    let at = block.place(number, &self.columns[j]);
+                    Err(Error::NonFinite { at, value: row[j] })
+                }
+            };
+        }
+        match self.weighting {
+            None => Ok(Some(1.0)),
+            Some(weighting) => weighting.count(weight, self.params.invalid, block, number),
+        }
+    }
 }
 
 /// Number of rows with each code of a category.
@@ -360,279 +417,6 @@ impl Counts {
         self.missing += other.missing;
         self.rows.resize(self.rows.len().max(other.rows.len()), 0);
         self.rows.iter_mut().zip(&other.rows).for_each(|(a, b)| *a += b);
-    }
-}
-
-/// The weight of a row, or `None` if the row is invalid and may be skipped.
-fn valid_units(
-    params: &SurveyParams,
-    weighting: Option<&WeightParams>,
-    columns: &[String],
-    block: &Block,
-    number: u64,
-    row: &[f64],
-    weight: f64,
-) -> Result<Option<f64>> {
-    if let Some(j) = row.iter().position(|x| !(x.is_finite() || params.partial && x.is_nan())) {
-        return match params.invalid {
-            Invalid::Skip => Ok(None),
-            Invalid::Refuse => {
-                Err(Error::NonFinite { at: block.place(number, &columns[j]), value: row[j] })
-            }
-        };
-    }
-    match weighting {
-        None => Ok(Some(1.0)),
-        Some(weighting) => weighting.count(weight, params.invalid, block, number),
-    }
-}
-
-/// Rows with the same position / `CHUNK` are summarised together.
-const CHUNK: u64 = 64;
-
-/// Statistics of a block.
-struct Piece {
-    /// Position of its first row.
-    first: u64,
-    rows: u64,
-    losses: Losses,
-    weights: WeightRange,
-    dims: usize,
-    chunks: Vec<Chunk>,
-    /// Rows of the current chunk, each followed by its weight.
-    open: Vec<f64>,
-    /// Position at which the current chunk begins in the block.
-    start: u64,
-}
-
-enum Chunk {
-    /// The statistics of all rows of the chunk with this number.
-    Whole(u64, Moments),
-    /// A part of a chunk: the first position, the number of positions, and the valid rows.
-    Rows(u64, u64, Vec<f64>),
-}
-
-impl Piece {
-    fn new(position: u64, dims: usize) -> Self {
-        Piece {
-            first: position,
-            rows: 0,
-            losses: Losses::default(),
-            weights: WeightRange::default(),
-            dims,
-            chunks: Vec::new(),
-            open: Vec::new(),
-            start: position,
-        }
-    }
-
-    fn push(&mut self, row: &[f64], units: f64) {
-        self.rows += 1;
-        self.weights.add(units);
-        self.open.extend_from_slice(row);
-        self.open.push(units);
-    }
-
-    /// Ends the current chunk, or the block, before this position.
-    fn end_chunk(&mut self, end: u64) {
-        let count = end - self.start;
-        if count == CHUNK {
-            let moments = Moments::of(&self.open, self.dims);
-            self.chunks.push(Chunk::Whole(self.start / CHUNK, moments));
-            self.open.clear();
-        } else if count > 0 {
-            self.chunks.push(Chunk::Rows(self.start, count, std::mem::take(&mut self.open)));
-        }
-        self.start = end;
-    }
-}
-
-/// Combines chunks in pairs, then pairs of pairs, and so on, by their numbers. The pairing does not
-/// depend on the order in which chunks arrive, and few chunks wait for their neighbour.
-struct Tree {
-    /// Position of the first row.
-    first: u64,
-    rows: u64,
-    losses: Losses,
-    weights: WeightRange,
-    dims: usize,
-    /// By the number of the first chunk: the number of pairings, and the statistics.
-    nodes: BTreeMap<u64, (u32, Moments)>,
-    /// Incomplete chunks: the number of positions seen, and the rows by position.
-    cut: BTreeMap<u64, (u64, BTreeMap<u64, Vec<f64>>)>,
-}
-
-impl Tree {
-    fn new(dims: usize) -> Self {
-        Tree {
-            first: u64::MAX,
-            rows: 0,
-            losses: Losses::default(),
-            weights: WeightRange::default(),
-            dims,
-            nodes: BTreeMap::new(),
-            cut: BTreeMap::new(),
-        }
-    }
-
-    fn add(&mut self, piece: Piece) {
-        self.first = self.first.min(piece.first);
-        self.rows += piece.rows;
-        self.losses.merge(&piece.losses);
-        self.weights.merge(piece.weights);
-        for chunk in piece.chunks {
-            match chunk {
-                Chunk::Whole(number, moments) => self.insert(number, moments),
-                Chunk::Rows(position, count, rows) => {
-                    let number = position / CHUNK;
-                    let (seen, parts) = self.cut.entry(number).or_default();
-                    *seen += count;
-                    parts.insert(position, rows);
-                    if *seen == CHUNK {
-                        self.close(number);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds the statistics of a chunk that arrived in several parts.
-    fn close(&mut self, number: u64) {
-        if let Some((_, parts)) = self.cut.remove(&number) {
-            let rows: Vec<f64> = parts.into_values().flatten().collect();
-            self.insert(number, Moments::of(&rows, self.dims));
-        }
-    }
-
-    fn insert(&mut self, mut number: u64, mut moments: Moments) {
-        let mut level = 0;
-        loop {
-            let (left, size) = (number >> level & 1 == 0, 1 << level);
-            let sibling = if left { number + size } else { number - size };
-            match self.nodes.get(&sibling) {
-                Some((l, _)) if *l == level => {}
-                _ => break,
-            }
-            let Some((_, other)) = self.nodes.remove(&sibling) else { break };
-            moments = match left {
-                true => moments.merged(&other),
-                false => other.merged(&moments),
-            };
-            number = number.min(sibling);
-            level += 1;
-        }
-        self.nodes.insert(number, (level, moments));
-    }
-
-    /// The statistics of all rows.
-    fn total(mut self) -> Moments {
-        while let Some(number) = self.cut.keys().next().copied() {
-            self.close(number);
-        }
-        let none = Moments::new(self.dims);
-        self.nodes.into_values().fold(none, |total, (_, m)| total.merged(&m))
-    }
-}
-
-/// Weight, mean, sum of squared deviations and range of every column.
-#[derive(Debug, Clone)]
-struct Moments {
-    weight: f64,
-    columns: Vec<Moment>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Moment {
-    /// Weight of the rows with a value.
-    weight: f64,
-    /// Number of rows without a value.
-    lacking: u64,
-    mean: f64,
-    m2: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Moments {
-    fn new(d: usize) -> Self {
-        let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
-        let none = Moment { weight: 0.0, lacking: 0, mean: 0.0, m2: 0.0, low, high };
-        Moments { weight: 0.0, columns: vec![none; d] }
-    }
-
-    /// Statistics of rows that are each followed by their weight. Computes the mean first and then
-    /// the deviations from it, while the rows are in the cache.
-    fn of(rows: &[f64], d: usize) -> Self {
-        let mut moments = Moments::new(d);
-        moments.weight = rows.iter().skip(d).step_by(d + 1).sum();
-        for row in rows.chunks_exact(d + 1) {
-            let lacking = moments.columns.iter_mut().zip(row).filter(|(_, x)| x.is_nan());
-            lacking.for_each(|(column, _)| column.lacking += 1);
-        }
-        for row in rows.chunks_exact(d + 1) {
-            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
-                column.weight += row[d];
-                column.low = column.low.min(*x);
-                column.high = column.high.max(*x);
-            }
-        }
-        for row in rows.chunks_exact(d + 1) {
-            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
-                column.mean += row[d] / column.weight.max(f64::MIN_POSITIVE) * x;
-            }
-        }
-        for row in rows.chunks_exact(d + 1) {
-            for (column, x) in moments.columns.iter_mut().zip(row).filter(|(_, x)| !x.is_nan()) {
-                column.m2 += row[d] * (x - column.mean).powi(2);
-            }
-        }
-        moments
-    }
-
-    /// Combines two sets with the update of Chan, Golub and LeVeque.
-    fn merged(mut self, other: &Moments) -> Moments {
-        self.weight += other.weight;
-        for (a, b) in self.columns.iter_mut().zip(&other.columns) {
-            a.low = a.low.min(b.low);
-            a.high = a.high.max(b.high);
-            a.lacking += b.lacking;
-            if b.weight > 0.0 {
-                let weight = a.weight + b.weight;
-                let share = b.weight / weight;
-                let delta = b.mean - a.mean;
-                a.m2 += b.m2 + delta * delta * (a.weight * share);
-                a.mean += delta * share;
-                a.weight = weight;
-            }
-        }
-        self
-    }
-
-    /// The statistics of one column. For values beyond 1e150, whose squares overflow, they are
-    /// derived from the range.
-    fn column(&self, j: usize) -> Column {
-        let Moment { weight, lacking, mean, m2, low, high } = self.columns[j];
-        if weight == 0.0 {
-            // No row has a value.
-            return Column {
-                low: 0.0,
-                high: 0.0,
-                mean: 0.0,
-                deviation: 0.0,
-                present: 0.0,
-                lacking,
-            };
-        }
-        let deviation = (m2 / weight).max(0.0).sqrt();
-        let half = high / 2.0 - low / 2.0;
-        Column {
-            low,
-            high,
-            mean: if mean.is_finite() { mean.clamp(low, high) } else { low / 2.0 + high / 2.0 },
-            deviation: if m2.is_finite() { deviation } else { half },
-            present: weight / self.weight,
-            lacking,
-        }
     }
 }
 
@@ -701,6 +485,14 @@ mod tests {
         }
     }
 
+    /// The survey of parts that are merged in this order.
+    fn merged(parts: &[Vec<u8>; 4], order: [usize; 4]) -> Survey {
+        let [first, rest @ ..] = order.map(|i| SurveyPart::from_bytes(&parts[i]).unwrap());
+        let mut all = first;
+        rest.into_iter().for_each(|part| all.merge(part));
+        all.finish().unwrap()
+    }
+
     /// The parts of several machines, sent as bytes, merge in any order to the survey of all rows.
     #[test]
     fn parts_of_several_machines_merge() {
@@ -708,19 +500,13 @@ mod tests {
         let table = Table::unnamed(3, values).unwrap().with_part_rows(10);
         let params = SurveyParams { sample_rows: 100, ..PARAMS };
         let whole = survey(&table, None, params, &()).unwrap();
-        let part = |rows| {
+        let parts = [0..300, 300..300, 300..310, 310..1000].map(|rows| {
             let part = survey_part(&Slice(table.clone(), rows), None, params, &()).unwrap();
             part.to_bytes()
-        };
-        let parts = [part(0..300), part(300..300), part(300..310), part(310..1000)];
-        let merged = |order: [usize; 4]| {
-            let mut all = SurveyPart::from_bytes(&parts[order[0]]).unwrap();
-            order[1..].iter().for_each(|i| all.merge(SurveyPart::from_bytes(&parts[*i]).unwrap()));
-            all.finish().unwrap()
-        };
-        let one = merged([0, 1, 2, 3]);
+        });
+        let one = merged(&parts, [0, 1, 2, 3]);
         for order in [[3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
-            assert_eq!(merged(order).columns, one.columns);
+            assert_eq!(merged(&parts, order).columns, one.columns);
         }
         assert_eq!((one.rows, &one.sample), (1000, &whole.sample));
         for (a, b) in one.columns.iter().zip(&whole.columns) {

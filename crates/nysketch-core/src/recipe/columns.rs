@@ -64,7 +64,34 @@ pub(crate) fn vector_of(column: &str) -> Option<&str> {
     (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(name)
 }
 
+impl Number {
+    /// Whether values are taken unchanged from the table.
+    fn is_plain(&self) -> bool {
+        self.step == Step::AsIs
+    }
+}
+
 impl Category {
+    /// Checks every rule of FORMAT.md for a category of a recipe with these numeric columns.
+    fn check(&self, numbers: &HashSet<&String>) -> Result<()> {
+        let mut sorted: Vec<&String> = self.levels.iter().collect();
+        sorted.sort();
+        if numbers.contains(&self.name) || sorted.windows(2).any(|w| w[0] == w[1]) {
+            let expected = "names and levels that are all different";
+            return Err(Error::parameter("categories", expected, &self.name));
+        }
+        let longest = self.levels.iter().map(String::len).max().unwrap_or(0);
+        if self.levels.len() > MAX_LEVELS || longest > MAX_TEXT_BYTES {
+            let expected = "at most 1000 levels of at most 1024 bytes each";
+            return Err(Error::parameter("categories", expected, &self.name));
+        }
+        if !(1e-6..=1e6).contains(&self.weight) {
+            let expected = "between 1e-6 and 1e6";
+            return Err(Error::parameter("the weight of a category", expected, self.weight));
+        }
+        Ok(())
+    }
+
     /// Number of levels, including *other* and *missing*.
     pub fn len(&self) -> usize {
         self.levels.len() + 2
@@ -85,6 +112,12 @@ impl Category {
         self.levels.len() as u32 + 1
     }
 
+    /// The code of a text: of its level, or of *other*.
+    pub(crate) fn code_of(&self, text: &str) -> u32 {
+        let level = self.levels.iter().position(|level| level == text);
+        level.map_or(self.other(), |level| level as u32)
+    }
+
     /// Display name of a level.
     pub fn level(&self, code: usize) -> &str {
         match code.checked_sub(self.levels.len()) {
@@ -98,15 +131,15 @@ impl Category {
 impl Recipe {
     /// A recipe that takes all columns unchanged from the table.
     pub fn plain<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
-        let number = |name: S| Number { input: name.into(), step: Step::AsIs };
-        Recipe { numbers: columns.into_iter().map(number).collect(), ..Recipe::default() }
+        let numbers = columns.into_iter();
+        let numbers = numbers.map(|name| Number { input: name.into(), step: Step::AsIs }).collect();
+        Recipe { numbers, ..Recipe::default() }
     }
 
     /// Whether the recipe takes exactly these columns unchanged from the table.
     pub fn is_plain(&self, columns: &[String]) -> bool {
-        let same = |n: &Number, c: &String| n.step == Step::AsIs && n.input == *c;
         self.numbers.len() == columns.len()
-            && self.numbers.iter().zip(columns).all(|(n, c)| same(n, c))
+            && self.numbers.iter().zip(columns).all(|(n, c)| n.is_plain() && n.input == *c)
             && self.categories.is_empty()
             && self.units.is_empty()
             && self.least_present.is_none()
@@ -134,84 +167,58 @@ impl Recipe {
     /// Index of the first level of each category among all levels.
     pub fn level_offsets(&self) -> Vec<usize> {
         let mut at = 0;
-        let start = |c: &Category| {
-            at += c.len();
-            at - c.len()
-        };
-        self.categories.iter().map(start).collect()
+        let mut offsets = Vec::with_capacity(self.categories.len());
+        for category in &self.categories {
+            offsets.push(at);
+            at += category.len();
+        }
+        offsets
     }
 
     /// Checks every rule of FORMAT.md for a recipe with these numeric columns.
     pub fn check(&self, columns: &[String]) -> Result<()> {
-        let refuse = |what: &'static str, expected: &str, got: String| {
-            Err(Error::parameter(what, expected, got))
-        };
         if self.numbers.len() != columns.len() {
-            return refuse(
-                "the recipe",
-                "one step for each column",
-                self.numbers.len().to_string(),
-            );
+            let expected = "one step for each column";
+            return Err(Error::parameter("the recipe", expected, self.numbers.len()));
         }
-        let renamed = |(n, c): (&Number, &String)| n.step == Step::AsIs && n.input != *c;
-        if let Some((number, _)) = self.numbers.iter().zip(columns).find(|pair| renamed(*pair)) {
+        let mut numbers = self.numbers.iter().zip(columns);
+        if let Some((number, _)) = numbers.find(|(n, c)| n.is_plain() && n.input != **c) {
             let expected = "columns that have their names in the table";
-            return refuse("the recipe", expected, number.input.clone());
+            return Err(Error::parameter("the recipe", expected, &number.input));
         }
         if self.categories.len() > MAX_CATEGORIES {
             let expected = "at most 1024 categories";
-            return refuse("categories", expected, self.categories.len().to_string());
+            return Err(Error::parameter("categories", expected, self.categories.len()));
         }
-        let numbers: HashSet<&String> = match self.categories.is_empty() {
-            true => HashSet::new(),
-            false => columns.iter().collect(),
-        };
+        // A table of numbers alone needs no set of their names.
+        let with_categories = columns.iter().filter(|_| !self.categories.is_empty());
+        let numbers: HashSet<&String> = with_categories.collect();
         for category in &self.categories {
-            let mut sorted: Vec<&String> = category.levels.iter().collect();
-            sorted.sort();
-            if numbers.contains(&category.name) || sorted.windows(2).any(|w| w[0] == w[1]) {
-                return refuse(
-                    "categories",
-                    "names and levels that are all different",
-                    category.name.clone(),
-                );
-            }
-            let longest = category.levels.iter().map(String::len).max().unwrap_or(0);
-            if category.levels.len() > MAX_LEVELS || longest > MAX_TEXT_BYTES {
-                let expected = "at most 1000 levels of at most 1024 bytes each";
-                return refuse("categories", expected, category.name.clone());
-            }
-            if !(1e-6..=1e6).contains(&category.weight) {
-                return refuse(
-                    "the weight of a category",
-                    "between 1e-6 and 1e6",
-                    category.weight.to_string(),
-                );
-            }
+            category.check(&numbers)?;
         }
         let mut names: Vec<&String> = self.categories.iter().map(|c| &c.name).collect();
         names.sort();
         if names.windows(2).any(|w| w[0] == w[1]) {
-            return refuse("categories", "different names", "one twice".into());
+            return Err(Error::parameter("categories", "different names", "one twice"));
         }
         let mut end = 0;
         for unit in &self.units {
             if unit.start < end || unit.is_empty() || unit.end > columns.len() {
-                return refuse(
+                let expected = "columns that follow one another";
+                return Err(Error::parameter(
                     "vectors of length one",
-                    "columns that follow one another",
+                    expected,
                     format!("{unit:?}"),
-                );
+                ));
             }
             end = unit.end;
         }
         let all = columns.len() + self.categories.len();
         match self.least_present {
-            Some(least) if least == 0 || least > all => refuse(
-                "the least number of columns present",
-                "between 1 and all",
-                least.to_string(),
-            ),
+            Some(least) if least == 0 || least > all => {
+                let what = "the least number of columns present";
+                Err(Error::parameter(what, "between 1 and all", least))
+            }
             _ => Ok(()),
         }
     }

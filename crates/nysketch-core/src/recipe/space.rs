@@ -19,9 +19,9 @@ impl Recipe {
     pub fn shares(&self, coordinates: &[f64]) -> Vec<f64> {
         let (mut rest, mut shares) = (coordinates, Vec::with_capacity(coordinates.len()));
         for category in &self.categories {
-            let (own, others) = rest.split_at(category.len());
-            let total: f64 = own.iter().sum();
-            shares.extend(own.iter().map(|x| (x / total).max(0.0)));
+            let (levels, others) = rest.split_at(category.len());
+            let total: f64 = levels.iter().sum();
+            shares.extend(levels.iter().map(|x| (x / total).max(0.0)));
             rest = others;
         }
         shares

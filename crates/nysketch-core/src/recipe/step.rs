@@ -115,14 +115,22 @@ fn turn_of_year(seconds: f64) -> f64 {
         return f64::NAN;
     }
     let days = (seconds / DAY).floor();
-    let (year, month, day) = civil(days as i64);
+    let Date { year, month, day } = civil(days as i64);
     let into = (f64::from(day) - 1.0) + (seconds - days * DAY) / DAY;
     (f64::from(month) - 1.0 + into / f64::from(days_in(year, month))) / 12.0
 }
 
-/// Year, month and day of the Gregorian calendar, from a number of days since the start of 1970.
-/// 400 years have 146,097 days, and a year that begins in March has its leap day at the end.
-pub(crate) fn civil(days: i64) -> (i64, u32, u32) {
+/// A date of the Gregorian calendar.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Date {
+    pub year: i64,
+    pub month: u32,
+    pub day: u32,
+}
+
+/// The date a number of days after the start of 1970. 400 years have 146,097 days, and a year that
+/// begins in March has its leap day at the end.
+pub(crate) fn civil(days: i64) -> Date {
     let since = days + 719_468;
     let era = since.div_euclid(146_097);
     let day_of_era = since.rem_euclid(146_097);
@@ -133,7 +141,7 @@ pub(crate) fn civil(days: i64) -> (i64, u32, u32) {
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, day as u32)
+    Date { year, month: month as u32, day: day as u32 }
 }
 
 fn days_in(year: i64, month: u32) -> u32 {
@@ -151,9 +159,9 @@ mod tests {
 
     #[test]
     fn days_of_the_calendar_follow_one_another() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(19_782), (2024, 2, 29));
-        let (mut year, mut month, mut day) = civil(-1_000_000);
+        assert_eq!(civil(0), Date { year: 1970, month: 1, day: 1 });
+        assert_eq!(civil(19_782), Date { year: 2024, month: 2, day: 29 });
+        let Date { mut year, mut month, mut day } = civil(-1_000_000);
         for days in -999_999..1_000_000 {
             day += 1;
             if day > days_in(year, month) {
@@ -162,7 +170,7 @@ mod tests {
             if month > 12 {
                 (month, year) = (1, year + 1);
             }
-            assert_eq!(civil(days), (year, month, day));
+            assert_eq!(civil(days), Date { year, month, day });
         }
     }
 

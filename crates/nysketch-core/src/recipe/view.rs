@@ -92,20 +92,13 @@ impl<'a> View<'a> {
         source: &'a dyn RowSource,
         codes: impl Fn(&Category, &CategoryColumn) -> Result<Option<Codes>>,
     ) -> Result<Self> {
-        let lacks = |name: &str| {
-            let expected = format!("a table with the column '{name}'");
-            let categories = source.categories().iter().map(|c| &c.name);
-            let has: Vec<&str> =
-                source.columns().iter().chain(categories).map(String::as_str).collect();
-            Error::parameter("columns", expected, has.join(", "))
-        };
         let places = source.columns().iter().enumerate().map(|(j, name)| (name, j));
-        // Of columns with the same name the first is read.
+        // If several columns have the same name, the first one is read.
         let places: HashMap<&String, usize> = places.rev().collect();
         let mut numbers = Vec::new();
         for number in &recipe.numbers {
             let at = places.get(&number.input).copied();
-            let at = at.ok_or_else(|| lacks(&number.input))?;
+            let at = at.ok_or_else(|| missing_column(source, &number.input))?;
             if number.step.of_time() && !source.is_time(at) {
                 let expected = format!("points in time in the column '{}'", number.input);
                 return Err(Error::parameter("columns", expected, "numbers"));
@@ -115,7 +108,7 @@ impl<'a> View<'a> {
         let (mut categories, mut raw) = (Vec::new(), Vec::new());
         for category in &recipe.categories {
             let from = source.categories().iter().position(|c| c.name == category.name);
-            let from = from.ok_or_else(|| lacks(&category.name))?;
+            let from = from.ok_or_else(|| missing_column(source, &category.name))?;
             let column = &source.categories()[from];
             let codes = codes(category, column)?;
             raw.extend(codes.is_none().then(|| column.clone()));
@@ -159,6 +152,15 @@ impl<'a> View<'a> {
         }
         Block { values, codes, columns: d, ..block }
     }
+}
+
+/// The error for a source without a column of the recipe.
+fn missing_column(source: &dyn RowSource, name: &str) -> Error {
+    let expected = format!("a table with the column '{name}'");
+    let categories = source.categories().iter().map(|c| &c.name);
+    let columns: Vec<&str> =
+        source.columns().iter().chain(categories).map(String::as_str).collect();
+    Error::parameter("columns", expected, columns.join(", "))
 }
 
 /// Divides a vector by its length: the sum of squares in the order of the coordinates, its square
@@ -226,12 +228,13 @@ impl RowPart for ViewPart<'_> {
 mod tests {
     use super::*;
 
+    fn unit(mut vector: Vec<f64>) -> Vec<f64> {
+        to_length_one(&mut vector);
+        vector
+    }
+
     #[test]
-    fn vectors_without_a_direction_are_invalid_and_those_with_holes_are_missing() {
-        let unit = |mut vector: Vec<f64>| {
-            to_length_one(&mut vector);
-            vector
-        };
+    fn vectors_without_a_direction_are_invalid_and_incomplete_ones_are_missing() {
         assert_eq!(unit(vec![3.0, -4.0]), [0.6, -0.8]);
         // A vector without a direction, or whose squares overflow or vanish, gives neither zeros
         // nor missing values.

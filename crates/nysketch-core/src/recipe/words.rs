@@ -1,7 +1,7 @@
 //! Values formatted for display, in the units of the table: the inverses of the steps.
 
 use super::step::Step;
-use super::step::{DAY, civil};
+use super::step::{DAY, Date, civil};
 use std::f64::consts::TAU;
 
 /// Formats a number with four significant digits.
@@ -15,9 +15,10 @@ pub fn short(x: f64) -> String {
         a if (1e-3..1e6).contains(&a) => {
             let digits = (3 - a.log10().floor() as i32).clamp(0, 6) as usize;
             let text = format!("{x:.digits$}");
-            match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-                false => text,
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_string()
+            } else {
+                text
             }
         }
         _ => format!("{x:.3e}"),
@@ -36,7 +37,7 @@ pub fn time(seconds: f64) -> String {
         return short(seconds);
     }
     let minutes = (seconds / 60.0).round() as i64;
-    let (year, month, day) = civil(minutes.div_euclid(1440));
+    let Date { year, month, day } = civil(minutes.div_euclid(1440));
     let date = format!("{year:04}-{month:02}-{day:02}");
     match minutes.rem_euclid(1440) {
         0 => date,
@@ -86,15 +87,19 @@ pub fn on_circle(step: Step, sine: f64, cosine: f64) -> f64 {
 /// Formats a transformed value in the units of the table. For a circle, `y` is the result of
 /// [`on_circle`].
 pub fn value(step: Step, y: f64) -> String {
-    let at = |names: &[&str]| names[(y as usize).min(names.len() - 1)].to_string();
     match step {
         Step::Time => time(y),
         Step::AsIs | Step::Log => short(step.undo(y)),
         _ if y.is_nan() => "any".into(),
         Step::HourSin | Step::HourCos => clock((60.0 * y).round() as i64 % 1440),
-        Step::WeekdaySin | Step::WeekdayCos => at(&WEEKDAYS),
-        Step::MonthSin | Step::MonthCos => at(&MONTHS),
+        Step::WeekdaySin | Step::WeekdayCos => name_at(&WEEKDAYS, y),
+        Step::MonthSin | Step::MonthCos => name_at(&MONTHS, y),
     }
+}
+
+/// The name at a place on a circle.
+fn name_at(names: &[&str], place: f64) -> String {
+    names[(place as usize).min(names.len() - 1)].to_string()
 }
 
 /// Formats a standard deviation of transformed values: as a factor for logarithms, in days or hours

@@ -53,8 +53,8 @@ impl Losses {
 
     /// The losses of the given columns out of `all`, followed by those of the weight.
     pub(crate) fn select(&self, columns: &[usize], all: usize) -> Self {
-        let count = |j: &usize| self.columns.get(*j).copied().unwrap_or(0);
-        let columns = columns.iter().chain([&all]).map(count).collect();
+        let columns = columns.iter().chain([&all]);
+        let columns = columns.map(|j| self.columns.get(*j).copied().unwrap_or(0)).collect();
         Losses { skipped: self.skipped, columns }
     }
 

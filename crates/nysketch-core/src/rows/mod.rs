@@ -119,13 +119,11 @@ impl Block {
 
     /// Checks that every row has a key.
     pub(crate) fn check_keys(&self) -> Result<()> {
-        match self.keys.len() == self.len() {
-            true => Ok(()),
-            false => {
-                let expected = format!("one key for each of the {} rows", self.len());
-                Err(Error::parameter("the keys of a block", expected, self.keys.len()))
-            }
+        if self.keys.len() == self.len() {
+            return Ok(());
         }
+        let expected = format!("one key for each of the {} rows", self.len());
+        Err(Error::parameter("the keys of a block", expected, self.keys.len()))
     }
 
     /// Returns the place of a value of this block, for messages.

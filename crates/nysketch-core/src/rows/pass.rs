@@ -4,6 +4,7 @@ use super::set::RowSet;
 use super::{Block, Progress, RowPart, RowSource, RowStream};
 use crate::error::{Error, Result};
 use crate::numeric::parallel::on_threads;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -65,26 +66,7 @@ pub(crate) fn read_on<'a, S: Send>(
         limit: AtomicU64::new(u64::MAX),
         first_error: Mutex::new(None),
     };
-    let work = || {
-        let (mut state, mut rows) = (init(), RowSet::default());
-        while let Some(part) = queue.take() {
-            let position = part.position();
-            let done = part.decode().and_then(|block| {
-                let Some(block) = block else { return Ok(()) };
-                visit(&mut state, &block)?;
-                rows.insert(block.position..block.position + block.len() as u64);
-                progress.advance(block.len() as u64);
-                Ok(())
-            });
-            match done {
-                Ok(()) => {}
-                Err(Error::Cancelled) => queue.fail(0, Error::Cancelled),
-                Err(error) => queue.fail(position, error),
-            }
-        }
-        (state, rows)
-    };
-    let results = on_threads(threads, work);
+    let results = on_threads(threads, || queue.visit_all(init(), &visit));
     if let Some((_, error)) = queue.first_error.into_inner().unwrap_or_else(|e| e.into_inner()) {
         return Err(error);
     }
@@ -130,16 +112,45 @@ struct Queue<'q, 'a> {
 }
 
 impl<'a> Queue<'_, 'a> {
+    /// Takes parts until none is left, and visits their rows. Returns the state and the positions
+    /// of the rows.
+    fn visit_all<S>(
+        &self,
+        mut state: S,
+        visit: &impl Fn(&mut S, &Block) -> Result<()>,
+    ) -> (S, RowSet) {
+        let mut rows = RowSet::default();
+        while let Some(part) = self.take() {
+            let position = part.position();
+            match self.visit_part(part, &mut state, visit) {
+                Ok(Some(visited)) => rows.insert(visited),
+                Ok(None) => {}
+                Err(Error::Cancelled) => self.fail(0, Error::Cancelled),
+                Err(error) => self.fail(position, error),
+            }
+        }
+        (state, rows)
+    }
+
+    /// Decodes a part and visits its rows. Returns their positions, if there are any rows.
+    fn visit_part<S>(
+        &self,
+        part: Box<dyn RowPart + 'a>,
+        state: &mut S,
+        visit: &impl Fn(&mut S, &Block) -> Result<()>,
+    ) -> Result<Option<Range<u64>>> {
+        let Some(block) = part.decode()? else { return Ok(None) };
+        visit(state, &block)?;
+        self.progress.advance(block.len() as u64);
+        Ok(Some(block.position..block.position + block.len() as u64))
+    }
+
     fn take(&self) -> Option<Box<dyn RowPart + 'a>> {
         let mut stream: MutexGuard<'_, _> = self.stream.lock().unwrap_or_else(|e| e.into_inner());
-        // A stretch takes at least one part; otherwise a run that always pauses would never make
-        // progress.
-        let pause = || self.begun.load(Ordering::Relaxed) && (self.pause)();
-        let end = || self.finished.store(true, Ordering::Relaxed);
-        while !self.finished.load(Ordering::Relaxed) && !pause() {
+        while !self.finished.load(Ordering::Relaxed) && !self.should_pause() {
             if self.progress.cancelled() {
                 self.fail(0, Error::Cancelled);
-                end();
+                self.end();
                 break;
             }
             match stream.next_part() {
@@ -147,12 +158,23 @@ impl<'a> Queue<'_, 'a> {
                     self.begun.store(true, Ordering::Relaxed);
                     return Some(part);
                 }
-                Some(_) if stream.in_order() => end(),
+                Some(_) if stream.in_order() => self.end(),
                 Some(_) => {}
-                None => end(),
+                None => self.end(),
             }
         }
         None
+    }
+
+    /// Whether the stretch ends here. A stretch takes at least one part; otherwise a run that
+    /// always pauses would never make progress.
+    fn should_pause(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) && (self.pause)()
+    }
+
+    /// Records that no further part is taken.
+    fn end(&self) {
+        self.finished.store(true, Ordering::Relaxed);
     }
 
     fn fail(&self, position: u64, error: Error) {
@@ -175,8 +197,14 @@ mod tests {
     fn the_earliest_error_is_reported() {
         let table = Table::unnamed(1, vec![f64::NAN; 5000]).unwrap().with_part_rows(3);
         for threads in 1..5 {
-            let fail = |_: &mut (), b: &Block| Err(Error::source(b.position.to_string()));
-            let error = pass(&table, threads, &(), || (), fail).unwrap_err();
+            let error = pass(
+                &table,
+                threads,
+                &(),
+                || (),
+                |_, block| Err(Error::source(block.position.to_string())),
+            );
+            let error = error.unwrap_err();
             assert_eq!(error.to_string(), "0");
         }
     }
@@ -190,12 +218,18 @@ mod tests {
             // As after a crash: a new stream that skips the rows that are done.
             let mut stream = table.open(&done).unwrap();
             let parts = AtomicU64::new(0);
-            let pause = || parts.fetch_add(1, Ordering::Relaxed) > 20;
-            let add = |s: &mut f64, b: &Block| {
-                *s += b.values.iter().sum::<f64>();
-                Ok(())
-            };
-            let stretch = read_on(&mut *stream, 3, &(), &pause, || 0.0, add).unwrap();
+            let stretch = read_on(
+                &mut *stream,
+                3,
+                &(),
+                &|| parts.fetch_add(1, Ordering::Relaxed) > 20,
+                || 0.0,
+                |sum, block| {
+                    *sum += block.values.iter().sum::<f64>();
+                    Ok(())
+                },
+            );
+            let stretch = stretch.unwrap();
             total += stretch.states.iter().sum::<f64>();
             stretch.rows.ranges().iter().for_each(|r| done.insert(r.clone()));
             stretches += 1;

@@ -65,18 +65,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Whether a position is in one of the ranges, given by their starts and lengths.
+    fn is_inside(ranges: &[(u64, u64)], x: u64) -> bool {
+        ranges.iter().any(|(start, length)| (*start..start + length).contains(&x))
+    }
+
     proptest! {
         #[test]
         fn row_sets_are_sets(ranges in prop::collection::vec((0u64..60, 0u64..9), 0..20)) {
             let set = RowSet::new(ranges.iter().map(|(a, n)| *a..a + n));
-            let inside = |x: u64| ranges.iter().any(|(a, n)| (*a..a + n).contains(&x));
             for x in 0..80 {
-                prop_assert_eq!(set.ranges().iter().any(|r| r.contains(&x)), inside(x));
-                let missing = (x..).find(|y| !inside(*y));
+                prop_assert_eq!(set.ranges().iter().any(|r| r.contains(&x)), is_inside(&ranges, x));
+                let missing = (x..).find(|y| !is_inside(&ranges, *y));
                 prop_assert_eq!(Some(set.first_missing(x)), missing);
             }
             prop_assert!(set.ranges().windows(2).all(|w| w[0].end < w[1].start));
-            prop_assert_eq!(set.len(), (0..80).filter(|x| inside(*x)).count() as u64);
+            let inside = (0..80).filter(|x| is_inside(&ranges, *x)).count();
+            prop_assert_eq!(set.len(), inside as u64);
         }
     }
 }

@@ -89,7 +89,8 @@ impl Table {
     /// ```
     /// use nysketch_core::{RowSource, Table};
     /// # fn main() -> nysketch_core::Result<()> {
-    /// let table = Table::unnamed(1, vec![1.0, 2.0])?.with_category("carrier", &[Some("UA"), None])?;
+    /// let table = Table::unnamed(1, vec![1.0, 2.0])?;
+    /// let table = table.with_category("carrier", &[Some("UA"), None])?;
     /// assert_eq!(table.categories()[0].name, "carrier");
     /// # Ok(())
     /// # }

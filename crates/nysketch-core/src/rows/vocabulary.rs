@@ -41,9 +41,10 @@ struct Known {
 impl Known {
     /// Whether an unknown text cannot be stored, for a reason that is already recorded.
     fn is_lost(&self, text: &str) -> bool {
-        match text.len() > MAX_TEXT_BYTES {
-            true => self.lost == Some(Lost::TooLong),
-            false => self.lost.is_some() && self.texts.len() >= MAX_TEXTS,
+        if text.len() > MAX_TEXT_BYTES {
+            self.lost == Some(Lost::TooLong)
+        } else {
+            self.lost.is_some() && self.texts.len() >= MAX_TEXTS
         }
     }
 }

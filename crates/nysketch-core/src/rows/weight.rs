@@ -84,8 +84,8 @@ pub struct WeightParams {
 /// Range of the total number of units when the unit is chosen, and the number of units per row. A
 /// sketch holds 2³⁸ units, so a plan from a small table leaves room for a thousand times as many
 /// rows, and one from a large table for sixteen times as many.
-const LEAST_UNITS: f64 = (1u64 << 28) as f64;
-const MOST_UNITS: f64 = (1u64 << 34) as f64;
+const MIN_UNITS: f64 = (1u64 << 28) as f64;
+const MAX_UNITS: f64 = (1u64 << 34) as f64;
 const UNITS_PER_ROW: f64 = (1u64 << 10) as f64;
 /// Whole weights keep the unit 1 up to this total. A row counts fewer than 2³² units and a sketch
 /// at most 2³⁸.
@@ -112,26 +112,25 @@ impl WeightParams {
         if !is_usable(weight, &self.column, invalid, block, row)? {
             return Ok(None);
         }
-        match weight >= 0.0 {
-            true => Ok(Some(weight)),
-            false => {
-                Err(Error::NegativeWeight { at: block.place(row, &self.column), value: weight })
-            }
+        if weight >= 0.0 {
+            Ok(Some(weight))
+        } else {
+            Err(Error::NegativeWeight { at: block.place(row, &self.column), value: weight })
         }
     }
 
     /// The weighting of a plan for this number of rows with these weights. A chosen unit is 1 if
     /// all weights are whole numbers. Otherwise it is a power of two small enough that rounding is
     /// negligible.
-    pub(crate) fn weighting(&self, rows: u64, total: f64, seen: WeightRange) -> Weighting {
-        let whole = seen.whole && seen.largest <= f64::from(u32::MAX) && total < WHOLE_TOTAL;
+    pub(crate) fn weighting(&self, rows: u64, total: f64, range: WeightRange) -> Weighting {
+        let whole = range.whole && range.largest <= f64::from(u32::MAX) && total < WHOLE_TOTAL;
         let unit = match self.unit {
             Some(unit) => unit,
             None if whole => 1.0,
             None => {
-                let units = (rows as f64 * UNITS_PER_ROW).clamp(LEAST_UNITS, MOST_UNITS);
-                let least = (total / units).max(seen.largest / f64::from(1u32 << 31));
-                least.log2().ceil().exp2()
+                let units = (rows as f64 * UNITS_PER_ROW).clamp(MIN_UNITS, MAX_UNITS);
+                let unit = (total / units).max(range.largest / f64::from(1u32 << 31));
+                unit.log2().ceil().exp2()
             }
         };
         Weighting { column: self.column.clone(), unit }
@@ -219,8 +218,9 @@ impl Rounding {
         let share = self.lost_share();
         (share > LITTLE).then(|| {
             format!(
-                "weights of column '{}' are rounded to multiples of {}, which changes the small ones by {:.2} % of the \
-                 total weight; make the plan with a smaller `weight_unit`, or from all the weights without one",
+                "weights of column '{}' are rounded to multiples of {}, which changes the small ones \
+                 by {:.2} % of the total weight; make the plan with a smaller `weight_unit`, or \
+                 from all the weights without one",
                 weighting.column,
                 weighting.unit,
                 100.0 * share
@@ -234,10 +234,10 @@ mod tests {
     use super::*;
 
     fn chosen(weights: &[f64]) -> f64 {
-        let mut seen = WeightRange::default();
-        weights.iter().for_each(|w| seen.add(*w));
+        let mut range = WeightRange::default();
+        weights.iter().for_each(|w| range.add(*w));
         let params = WeightParams { column: "w".into(), unit: None };
-        params.weighting(weights.len() as u64, weights.iter().sum(), seen).unit
+        params.weighting(weights.len() as u64, weights.iter().sum(), range).unit
     }
 
     #[test]
@@ -264,18 +264,24 @@ mod tests {
         }
     }
 
+    /// Units of a weight in units of one half.
+    fn units(weight: f64, invalid: Invalid) -> Result<Option<u32>> {
+        let weighting = Weighting { column: "w".into(), unit: 0.5 };
+        weighting.units(weight, invalid, &Block::default(), 1)
+    }
+
     #[test]
     fn ties_go_to_even_and_negative_weights_are_refused() {
-        let weighting = Weighting { column: "w".into(), unit: 0.5 };
-        let block = Block::default();
-        let units = |w: f64| weighting.units(w, Invalid::Refuse, &block, 1);
         for (weight, expected) in [(0.0, 0), (0.25, 0), (0.26, 1), (0.75, 2), (1.25, 2), (3.5, 7)] {
-            assert_eq!(units(weight).unwrap(), Some(expected), "{weight}");
+            assert_eq!(units(weight, Invalid::Refuse).unwrap(), Some(expected), "{weight}");
         }
         for weight in [-0.5, -1e-9, 2147483648.0] {
-            assert!(matches!(units(weight), Err(Error::BadWeight { .. })), "{weight}");
+            assert!(
+                matches!(units(weight, Invalid::Refuse), Err(Error::BadWeight { .. })),
+                "{weight}"
+            );
         }
-        assert!(matches!(units(f64::NAN), Err(Error::NonFinite { .. })));
-        assert_eq!(weighting.units(f64::NAN, Invalid::Skip, &block, 1).unwrap(), None);
+        assert!(matches!(units(f64::NAN, Invalid::Refuse), Err(Error::NonFinite { .. })));
+        assert_eq!(units(f64::NAN, Invalid::Skip).unwrap(), None);
     }
 }

@@ -24,6 +24,7 @@ use crate::numeric::linalg::{Cholesky, Columns, Matrix, dot};
 use crate::numeric::points::{PointColumns, Points};
 use crate::numeric::random::{below, draw, unit};
 use crate::numeric::work::Work;
+use std::cmp::Ordering;
 
 /// The rule for the next pivot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +39,9 @@ pub enum Pivot {
 const EXHAUSTED: f64 = 1e-12;
 
 /// Largest number of candidates for the largest residual. Each chosen candidate updates all others.
-const MOST_LARGEST: usize = 512;
+const MAX_LARGEST: usize = 512;
 /// Largest number of random candidates. Their residual kernel matrix is stored.
-const MOST_RANDOM: usize = 2048;
+const MAX_RANDOM: usize = 2048;
 /// Smallest number of candidates, used if few were kept before.
 const FEW: usize = 8;
 
@@ -78,8 +79,8 @@ pub fn pivoted_cholesky(
         // a product with all rows.
         let at_once = (4 * fresh.len()).max(FEW);
         let Some(kept) = (match pivot {
-            Pivot::Largest => factor.largest(at_once.min(MOST_LARGEST), wanted),
-            Pivot::Random => factor.random(at_once.min(2 * wanted).min(MOST_RANDOM), wanted, rng),
+            Pivot::Largest => factor.largest(at_once.min(MAX_LARGEST), wanted),
+            Pivot::Random => factor.random(at_once.min(2 * wanted).min(MAX_RANDOM), wanted, rng),
         }) else {
             break;
         };
@@ -91,15 +92,19 @@ pub fn pivoted_cholesky(
 
 /// The `count` rows with the largest residuals, largest first; the first row in case of ties.
 fn largest(residual: &[f64], count: usize) -> Vec<usize> {
-    let order = |i: &usize, j: &usize| residual[*j].total_cmp(&residual[*i]).then(i.cmp(j));
     let mut rows: Vec<usize> = (0..residual.len()).collect();
     let count = count.min(rows.len());
     if count > 0 && count < rows.len() {
-        rows.select_nth_unstable_by(count - 1, order);
+        rows.select_nth_unstable_by(count - 1, |i, j| descending(residual, *i, *j));
     }
     rows.truncate(count);
-    rows.sort_by(order);
+    rows.sort_by(|i, j| descending(residual, *i, *j));
     rows
+}
+
+/// The order of two rows: by residual, largest first, then by index.
+fn descending(residual: &[f64], i: usize, j: usize) -> Ordering {
+    residual[j].total_cmp(&residual[i]).then(i.cmp(&j))
 }
 
 /// The factor so far.
@@ -124,8 +129,8 @@ impl Factor<'_> {
         while let Some(c) = block.largest().filter(|_| kept.len() < wanted) {
             let p = candidates[c];
             let beaten = next.is_some_and(|other| {
-                let (own, others) = (block.residual(c), self.residual[other]);
-                own < others || (own == others && other < p)
+                let (inside, outside) = (block.residual(c), self.residual[other]);
+                inside < outside || (inside == outside && other < p)
             });
             if beaten {
                 break;
@@ -170,10 +175,10 @@ impl Factor<'_> {
 
     /// The residual kernel matrix of some rows.
     fn residual_kernel(&self, rows: &[usize]) -> Columns {
-        let own = self.points.select(rows);
-        let by_column = PointColumns::new(&own);
+        let points = self.points.select(rows);
+        let by_column = PointColumns::new(&points);
         let mut matrix = Columns::with_capacity(rows.len(), rows.len());
-        own.rows().for_each(|z| matrix.push(self.kernel.column(&by_column, z)));
+        points.rows().for_each(|z| matrix.push(self.kernel.column(&by_column, z)));
         let factor = self.columns.select_rows(rows);
         matrix.subtract_transposed_product(&factor, &factor);
         // The diagonal uses the stored residuals, so that the first candidate is always kept.
@@ -197,10 +202,12 @@ impl Factor<'_> {
             // Rounding errors, when residuals are nearly exhausted. Adding one pivot at a time
             // cannot fail.
             Err(_) if pivots.len() > 1 => {
-                return pivots.iter().try_for_each(|p| match self.residual[*p] > EXHAUSTED {
-                    true => self.add(std::slice::from_ref(p)),
-                    false => Ok(()),
-                });
+                for p in pivots {
+                    if self.residual[*p] > EXHAUSTED {
+                        self.add(std::slice::from_ref(p))?;
+                    }
+                }
+                return Ok(());
             }
             Err(error) => return Err(error),
         }
@@ -271,8 +278,8 @@ mod tests {
         let mut columns: Vec<Vec<f64>> = vec![];
         let mut p = first;
         while chosen.len() < m && residual[p] > EXHAUSTED {
-            let at = |x| kernel.of(Points::squared_distance(x, points.row(p)));
-            let mut column: Vec<f64> = points.rows().map(at).collect();
+            let distances = points.rows().map(|x| Points::squared_distance(x, points.row(p)));
+            let mut column: Vec<f64> = distances.map(|d2| kernel.of(d2)).collect();
             for c in &columns {
                 let factor = c[p];
                 column.iter_mut().zip(c).for_each(|(x, c)| *x -= factor * c);
@@ -301,19 +308,33 @@ mod tests {
         }
     }
 
+    /// Coordinates of four points.
+    const AT: [f32; 4] = [0.0, 0.3, 1.0, 3.0];
+
+    fn kernel(i: usize, j: usize) -> f64 {
+        f64::from(-(AT[i] - AT[j]).powi(2) / 2.0).exp()
+    }
+
+    /// Residual of x after the pivot p.
+    fn one(p: usize, x: usize) -> f64 {
+        1.0 - kernel(p, x).powi(2)
+    }
+
+    /// Residual of x after the pivots p and q, from the determinant of the three points.
+    fn two(p: usize, q: usize, x: usize) -> f64 {
+        let (a, b, c) = (kernel(p, q), kernel(p, x), kernel(q, x));
+        (1.0 + 2.0 * a * b * c - a * a - b * b - c * c) / (1.0 - a * a)
+    }
+
+    /// The points that are not pivots yet.
+    fn others(used: &[usize]) -> Vec<usize> {
+        (0..4).filter(|x| !used.contains(x)).collect()
+    }
+
     /// Every order of three pivots of four points occurs as often as its residuals predict.
     #[test]
     fn random_pivots_follow_the_residual() {
-        let at = [0.0, 0.3, 1.0, 3.0f32];
-        let points = Points::new(1, at.to_vec());
-        let kernel = |i: usize, j: usize| f64::from(-(at[i] - at[j]).powi(2) / 2.0).exp();
-        // Residuals after one pivot, and after two pivots from the determinant of the three points.
-        let one = |p: usize, x: usize| 1.0 - kernel(p, x).powi(2);
-        let two = |p: usize, q: usize, x: usize| {
-            let (a, b, c) = (kernel(p, q), kernel(p, x), kernel(q, x));
-            (1.0 + 2.0 * a * b * c - a * a - b * b - c * c) / (1.0 - a * a)
-        };
-        let others = |used: &[usize]| (0..4).filter(|x| !used.contains(x)).collect::<Vec<_>>();
+        let points = Points::new(1, AT.to_vec());
         let times = 40_000u32;
         let mut seen = std::collections::BTreeMap::new();
         for seed in 0..times {

@@ -14,19 +14,19 @@ pub fn default_landmarks(clusters: Option<usize>) -> usize {
 }
 
 /// Default number of landmarks for a table with this number of rows, if a plan can have at most
-/// `most`.
-pub(crate) fn possible_landmarks(clusters: Option<usize>, rows: u64, most: usize) -> usize {
+/// `max`.
+pub(crate) fn possible_landmarks(clusters: Option<usize>, rows: u64, max: usize) -> usize {
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     // Small tables have fewer rows than the default. The choice of landmarks then finds that all
     // rows are landmarks.
-    default_landmarks(clusters).min(rows.max(DEFAULT_LANDMARKS)).min(most)
+    default_landmarks(clusters).min(rows.max(DEFAULT_LANDMARKS)).min(max)
 }
 
 /// If there are fewer than half the landmarks that k clusters need, and a table with this number of
-/// rows could have more: the recommended number. `most` is the largest number of landmarks of a
+/// rows could have more: the recommended number. `max` is the largest number of landmarks of a
 /// plan.
-pub fn too_few(landmarks: usize, k: usize, rows: u64, most: usize) -> Option<usize> {
-    let possible = usize::try_from(rows).unwrap_or(usize::MAX).min(most);
+pub fn too_few(landmarks: usize, k: usize, rows: u64, max: usize) -> Option<usize> {
+    let possible = usize::try_from(rows).unwrap_or(usize::MAX).min(max);
     let enough = k.saturating_mul(LANDMARKS_PER_CLUSTER).min(possible);
     (landmarks < enough.div_ceil(2)).then(|| default_landmarks(Some(k)).min(possible))
 }

@@ -27,7 +27,7 @@ use crate::numeric::simd::Instructions;
 /// sequentially: about half a second.
 const ONE_BY_ONE: f64 = 5e8;
 /// Largest number of candidates in a batch. All pairs of candidates are compared sequentially.
-const MOST_CANDIDATES: usize = 256;
+const MAX_CANDIDATES: usize = 256;
 /// Number of points that a thread processes at once.
 const SOME_POINTS: usize = 4 * MAX_BLOCK;
 
@@ -60,9 +60,10 @@ pub fn dsquared(
             search.d2 = vec![f64::INFINITY; n];
         }
     }
-    match n as f64 * m as f64 * points.dims() as f64 > ONE_BY_ONE {
-        true => search.in_batches(few, threads, rng),
-        false => search.one_by_one(rng),
+    if n as f64 * m as f64 * points.dims() as f64 > ONE_BY_ONE {
+        search.in_batches(few, threads, rng);
+    } else {
+        search.one_by_one(rng);
     }
     search.chosen
 }
@@ -107,8 +108,8 @@ impl Search<'_> {
         let mut fresh = self.chosen.clone();
         while self.chosen.len() < self.m {
             lower(&mut self.d2, self.points, &self.points.select(&fresh), threads);
-            let most = if few { self.chosen.len() } else { usize::MAX };
-            let candidates = draw_many(&self.scores(), most.min(MOST_CANDIDATES), rng);
+            let max = if few { self.chosen.len().min(MAX_CANDIDATES) } else { MAX_CANDIDATES };
+            let candidates = draw_many(&self.scores(), max, rng);
             if candidates.is_empty() {
                 break;
             }
@@ -124,9 +125,10 @@ impl Search<'_> {
             if self.chosen.len() + kept.len() == self.m {
                 break;
             }
-            let own = self.points.row(c);
-            let to = |k: &usize| Points::squared_distance(own, self.points.row(*k));
-            let now = kept.iter().map(to).fold(self.d2[c], f64::min);
+            let candidate = self.points.row(c);
+            let distances = kept.iter().map(|k| self.points.row(*k));
+            let distances = distances.map(|x| Points::squared_distance(candidate, x));
+            let now = distances.fold(self.d2[c], f64::min);
             let drawn = unit(rng) * self.d2[c];
             if kept.is_empty() || drawn < now {
                 kept.push(c);
@@ -168,49 +170,68 @@ mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn search<'a>(points: &'a Points, weights: &'a [f64], m: usize, first: usize) -> Search<'a> {
         let d2 = vec![f64::INFINITY; points.len()];
         Search { points, weights: Some(weights), d2, chosen: vec![first], m }
     }
 
+    /// The ways to draw landmarks.
+    #[derive(Clone, Copy)]
+    enum Draws {
+        OneByOne,
+        /// Batches that grow with the landmarks, on this number of threads.
+        FewAtOnce(usize),
+        ManyAtOnce,
+    }
+
+    impl Draws {
+        fn run(self, search: &mut Search<'_>, seed: u64) {
+            let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+            match self {
+                Draws::OneByOne => search.one_by_one(rng),
+                Draws::FewAtOnce(threads) => search.in_batches(true, threads, rng),
+                Draws::ManyAtOnce => search.in_batches(false, 1, rng),
+            }
+        }
+    }
+
+    /// `weight · D²` of point i from the chosen points.
+    fn score(points: &Points, weights: &[f64], chosen: &[usize], i: usize) -> f64 {
+        let chosen = chosen.iter().map(|j| points.row(*j));
+        let distances = chosen.map(|x| Points::squared_distance(points.row(i), x));
+        weights[i] * distances.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Probability of drawing the points after the first in this order.
+    fn chance(points: &Points, weights: &[f64], order: &[usize]) -> f64 {
+        let mut chance = 1.0;
+        for t in 1..order.len() {
+            let scores = (0..points.len()).map(|i| score(points, weights, &order[..t], i));
+            chance *= score(points, weights, &order[..t], order[t]) / scores.sum::<f64>();
+        }
+        chance
+    }
+
     /// Every order of four landmarks of five points occurs as often as D² predicts, sequentially
     /// and in small and large batches.
     #[test]
     fn batches_have_the_law_of_one_draw_after_the_other() {
-        let at = [0.0, 0.5, 1.0, 3.0, 3.5f32];
-        let (points, weights) = (Points::new(1, at.to_vec()), [1.0, 2.0, 1.0, 0.5, 1.0]);
+        let points = Points::new(1, vec![0.0, 0.5, 1.0, 3.0, 3.5]);
+        let weights = [1.0, 2.0, 1.0, 0.5, 1.0];
         let times = 40_000u32;
-        let count = |batches: bool, few: bool| {
-            let mut seen: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
+        for draws in [Draws::OneByOne, Draws::FewAtOnce(1), Draws::ManyAtOnce] {
+            let mut orders: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
             for seed in 0..times {
-                let mut rng = ChaCha8Rng::seed_from_u64(u64::from(seed));
                 let mut search = search(&points, &weights, 4, 1);
-                match batches {
-                    true => search.in_batches(few, 1, &mut rng),
-                    false => search.one_by_one(&mut rng),
-                }
-                *seen.entry(search.chosen).or_default() += 1;
+                draws.run(&mut search, u64::from(seed));
+                *orders.entry(search.chosen).or_default() += 1;
             }
-            seen
-        };
-        let chance = |order: &[usize]| {
-            let mut chance = 1.0;
-            for t in 1..order.len() {
-                let score = |i: usize| {
-                    let to = |j: &usize| f64::from(at[i] - at[*j]).powi(2);
-                    weights[i] * order[..t].iter().map(to).fold(f64::INFINITY, f64::min)
-                };
-                chance *= score(order[t]) / (0..at.len()).map(score).sum::<f64>();
-            }
-            chance
-        };
-        for seen in [count(false, false), count(true, true), count(true, false)] {
-            assert_eq!(seen.len(), 24, "all orders of three of the other four");
+            assert_eq!(orders.len(), 24, "all orders of three of the other four");
             let mut chi2 = 0.0;
-            for (order, found) in &seen {
-                let mean = chance(order) * f64::from(times);
+            for (order, found) in &orders {
+                let mean = chance(&points, &weights, order) * f64::from(times);
                 chi2 += (f64::from(*found) - mean).powi(2) / mean;
             }
             // 23 degrees of freedom: χ² exceeds 64 once in 10⁵.
@@ -248,26 +269,25 @@ mod tests {
             crate::rows::synthetic::Mixture::new(8, 30, 3.0, 5).unwrap().rows(0, 6000).values;
         let points = Points::new(8, rows.iter().map(|x| *x as f32).collect());
         let weights = vec![1.0; points.len()];
-        let run = |threads: Option<usize>, seed: u64| {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let [one, three] = [1, 3].map(|threads| {
             let mut search = search(&points, &weights, 600, 17);
-            match threads {
-                Some(threads) => search.in_batches(true, threads, &mut rng),
-                None => search.one_by_one(&mut rng),
-            }
+            Draws::FewAtOnce(threads).run(&mut search, 3);
             search.chosen
-        };
-        let one = run(Some(1), 3);
-        assert_eq!(one, run(Some(3), 3));
-        let mut unique = one.clone();
-        unique.sort_unstable();
-        unique.dedup();
-        assert_eq!(unique.len(), 600);
-        let potential = |chosen: &[usize]| -> f64 {
-            squared_distances(&points, &points.select(chosen), 1).iter().sum()
-        };
-        let mean = |threads| (0..5).map(|s| potential(&run(threads, s))).sum::<f64>() / 5.0;
-        let ratio = mean(Some(1)) / mean(None);
+        });
+        assert_eq!(one, three);
+        assert_eq!(one.iter().collect::<BTreeSet<_>>().len(), 600);
+        // The sum of D² over five choices.
+        let [batches, single] = [Draws::FewAtOnce(1), Draws::OneByOne].map(|draws| {
+            let mut potential = 0.0;
+            for seed in 0..5 {
+                let mut search = search(&points, &weights, 600, 17);
+                draws.run(&mut search, seed);
+                let landmarks = points.select(&search.chosen);
+                potential += squared_distances(&points, &landmarks, 1).iter().sum::<f64>();
+            }
+            potential
+        });
+        let ratio = batches / single;
         // The potential of one choice varies by 0.5 %.
         assert!((0.98..1.02).contains(&ratio), "{ratio}");
     }
@@ -276,13 +296,9 @@ mod tests {
     fn every_different_point_and_no_more() {
         let points = Points::new(1, vec![1.0, 2.0, 1.0, 3.0, 2.0]);
         let weights = [1.0; 5];
-        for batches in [false, true] {
-            let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for draws in [Draws::OneByOne, Draws::FewAtOnce(2)] {
             let mut search = search(&points, &weights, 5, 0);
-            match batches {
-                true => search.in_batches(true, 2, &mut rng),
-                false => search.one_by_one(&mut rng),
-            }
+            draws.run(&mut search, 1);
             assert_eq!(search.chosen.len(), 3);
         }
         let mut rng = ChaCha8Rng::seed_from_u64(1);

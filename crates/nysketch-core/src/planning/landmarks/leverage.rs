@@ -36,7 +36,7 @@ const KEPT: f64 = 3.0;
 const KEPT_EXTRA: f64 = 100.0;
 /// λn at which BLESS stops even if the requested effective dimension is not attained. Below it, the
 /// scores are differences of nearly equal numbers.
-const LEAST_LAMBDA_N: f64 = 1e-9;
+const MIN_LAMBDA_N: f64 = 1e-9;
 
 /// The target of BLESS.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -131,7 +131,7 @@ pub fn bless(
                     break;
                 }
                 (subset, lambda, before) = (finer, next, (next, dimension));
-                if lambda * (points.len() as f64) < LEAST_LAMBDA_N {
+                if lambda * (points.len() as f64) < MIN_LAMBDA_N {
                     break;
                 }
             }
