@@ -163,7 +163,8 @@ fn the_sum_of_masked_sketches_is_the_plain_merge() {
     for n in [2, 5, 50] {
         let group = Group::new(n, 12);
         let plain = group.plain();
-        assert!(plain.skipped() > 0);
+        // Invalid rows of a private plan leave no trace.
+        assert_eq!(plain.skipped(), 0);
         let mut files = group.masked(&session("a"));
         // In any order, through their files.
         files.rotate_left(n / 2);
