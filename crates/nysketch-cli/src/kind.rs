@@ -1,12 +1,12 @@
-//! What a file is, by its first bytes: so that outputs replace only results of their own kind, and a file
-//! given in the wrong place is named for what it is.
+//! The kind of a file, determined by its first bytes. Outputs replace only results of their own
+//! kind, and messages name the kind of an unsuitable file.
 
 use nysketch::format::may_be_file;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What a file holds.
+/// The kind of contents of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "`Kind::name` describes each variant")]
 pub enum Kind {
@@ -16,25 +16,25 @@ pub enum Kind {
     /// The masked sketch of one party.
     Masked,
     Model,
-    /// What starts as a plan or a sketch, but is neither.
+    /// A file that starts like a plan or a sketch but is not a valid one.
     Damaged,
     Checkpoint,
     /// The secret key of a party.
     Key,
-    /// What a key, a sketch or a deletion was used for.
+    /// The record of the uses of a key, a sketch or a deletion.
     Ledger,
-    /// What a release promises, for a data-protection officer.
+    /// The guarantees of a release, for a data-protection officer.
     Statement,
     Svg,
     Png,
-    /// A page that nysketch has written; others are text.
+    /// A page written by nysketch; other pages are text.
     Page,
     Parquet,
     Npy,
     Arrow,
-    /// JSON that is no model.
+    /// JSON that is not a model.
     Json,
-    /// Figures of drift for a monitoring system.
+    /// Drift metrics for a monitoring system.
     Metrics,
     /// Text that may be a table.
     Text,
@@ -43,16 +43,17 @@ pub enum Kind {
     Other,
 }
 
-/// Bytes that tell a kind; the first line of a checkpoint and the first fields of a model are shorter.
+/// Number of bytes that determine a kind; the first line of a checkpoint and the first fields of a
+/// model are shorter.
 const START: u64 = 512;
 
 /// The first line of a statement.
 pub const STATEMENT: &str = "# Statement on a release of nysketch";
 
-/// Longest header that is looked through.
+/// Maximum length of a header in bytes.
 const LONGEST_HEADER: u32 = 1 << 24;
 
-/// Extensions of files that hold one kind of thing; a result of another kind does not take them.
+/// Extensions that belong to certain kinds; results of other kinds cannot use them.
 const EXTENSIONS: &[(&[&str], &[Kind])] = &[
     (&["nys"], &[Kind::Plan, Kind::Sketch, Kind::Release, Kind::Masked]),
     (&["ckpt"], &[Kind::Checkpoint]),
@@ -73,7 +74,7 @@ const EXTENSIONS: &[(&[&str], &[Kind])] = &[
 ];
 
 impl Kind {
-    /// What the file at a path holds. Only regular files are opened.
+    /// Determines the kind of the file at a path. Only regular files are opened.
     pub fn of(path: &Path) -> io::Result<Kind> {
         let metadata = path.metadata()?;
         if metadata.is_dir() {
@@ -88,8 +89,8 @@ impl Kind {
         })
     }
 
-    /// By the header of a file that starts as plans and sketches do. Quotes inside the metadata's own strings
-    /// have more backslashes.
+    /// Determines the kind from the header of a file that starts like a plan or a sketch. Quotes
+    /// inside the strings of the metadata have more backslashes.
     pub fn of_header(header: &[u8]) -> Kind {
         let says = |kind: &[u8]| memchr::memmem::find(header, kind).is_some();
         let kinds = [
@@ -105,7 +106,7 @@ impl Kind {
         }
     }
 
-    /// By the first bytes of a file that is no plan or sketch.
+    /// Determines the kind from the first bytes of a file that is neither a plan nor a sketch.
     fn of_start(start: &[u8]) -> Kind {
         let text = String::from_utf8_lossy(start);
         let text = text.trim_start_matches('\u{feff}').trim_start();
@@ -146,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// In words.
+    /// Returns the name of the kind with its article.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Plan => "a plan",
@@ -174,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// The command that takes such a file.
+    /// Returns the command that reads such a file.
     pub fn remedy(self, path: &Path) -> Option<String> {
         let file = path.display();
         match self {
@@ -204,19 +205,20 @@ impl Kind {
         }
     }
 
-    /// Whether it is a table, which is never replaced unasked: it may be somebody's only copy.
+    /// Whether the file is a table. Tables are replaced only on request, because the file may be
+    /// the only copy.
     pub fn is_table(self) -> bool {
         matches!(self, Kind::Parquet | Kind::Npy | Kind::Arrow | Kind::Text)
     }
 
-    /// What a file of this name should hold; `Other` where the extension does not tell.
+    /// Returns the kind that an extension implies; `Other` if it implies none.
     pub fn by_extension(path: &Path) -> Kind {
         let extension = extension(path);
         let known = EXTENSIONS.iter().find(|(names, _)| names.contains(&extension.as_str()));
         known.and_then(|(_, kinds)| kinds.first()).copied().unwrap_or(Kind::Other)
     }
 
-    /// Whether a file of this kind may be called that: extensions of other kinds are refused.
+    /// Whether a file of this kind may have this name: extensions of other kinds are refused.
     pub fn may_be_called(self, path: &Path) -> bool {
         let extension = extension(path);
         EXTENSIONS
@@ -226,17 +228,17 @@ impl Kind {
             && (self != Kind::Page || !extension.is_empty())
     }
 
-    /// The extension that fits it best.
+    /// Returns the usual extension.
     pub fn extension(self) -> &'static str {
         EXTENSIONS.iter().find(|(_, kinds)| kinds.contains(&self)).map_or("", |(names, _)| names[0])
     }
 }
 
-/// How a file starts.
+/// The start of a file.
 enum Start {
-    /// With what may be the header of a plan or a sketch, which is here whole.
+    /// The complete header of a possible plan or sketch.
     Header(Vec<u8>),
-    /// With these bytes.
+    /// The first bytes of another file.
     Bytes(Vec<u8>),
 }
 
@@ -252,7 +254,8 @@ fn start(path: &Path) -> io::Result<Start> {
     Ok(Start::Header(start))
 }
 
-/// The header of a regular file that starts as plans and sketches do, and perhaps some bytes after it.
+/// Returns the header of a regular file that starts like a plan or a sketch, possibly with some
+/// bytes after it.
 pub fn header(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if !path.metadata()?.is_file() {
         return Ok(None);
@@ -286,7 +289,7 @@ mod tests {
         assert_eq!((of(ours), of(b"<!DOCTYPE html><html>")), (Kind::Page, Kind::Text));
         assert_eq!(of(b"\xef\xbb\xbf<svg xmlns"), Kind::Svg);
         assert_eq!(of(b"\x7fELF\0\0"), Kind::Other);
-        // Cut inside a character.
+        // The limit falls inside a character.
         assert_eq!(of("é".repeat(9).as_bytes()), Kind::Text);
     }
 

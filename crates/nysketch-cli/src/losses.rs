@@ -1,4 +1,4 @@
-//! Rows that were skipped: how many, which columns cost them, and when that is too many.
+//! Skipped rows: their number, the columns that caused the losses, and the limit on their share.
 
 use crate::args::{Common, InputArgs};
 use crate::output::{count, note, percent, thousands, warn};
@@ -7,38 +7,39 @@ use nysketch::rows::Losses;
 use nysketch::{Plan, Recipe};
 use serde_json::{Value, json};
 
-/// From this share on skipped rows are worth a warning.
+/// Minimum share of skipped rows that causes a warning.
 const WARNING: f64 = 0.05;
-/// Columns that are named.
+/// Maximum number of columns in a message.
 const MOST_COLUMNS: usize = 8;
 
 /// The skipped rows of a command.
 pub struct Lost<'a> {
     losses: &'a Losses,
-    /// All columns, and then that of the weights.
+    /// Names of all columns, followed by the column of weights.
     names: Vec<String>,
-    /// Rows read, with the skipped ones.
+    /// Number of rows read, including skipped ones.
     total: u64,
-    /// Where rows may lack values: how many of how many columns they must have.
+    /// If rows may have missing values: the number of columns that each row needs, and the number
+    /// of all columns.
     least: Option<(usize, usize)>,
 }
 
 impl<'a> Lost<'a> {
-    /// The rows that were lost to the columns of a recipe.
+    /// Collects the rows that were lost because of the columns of a recipe.
     pub fn new(losses: &'a Losses, columns: &[String], recipe: &Recipe, total: u64) -> Self {
         let all = columns.len() + recipe.categories.len();
         let least = recipe.least_present.map(|least| (least, all));
         Lost { losses, names: columns.to_vec(), total, least }
     }
 
-    /// The same with those that were lost to their weights.
+    /// Collects the rows that were lost because of the columns of a plan or of their weights.
     pub fn of_plan(losses: &'a Losses, plan: &Plan, total: u64) -> Self {
         let mut lost = Self::new(losses, &plan.columns, &plan.recipe, total);
         lost.names.extend(plan.weighting.iter().map(|w| w.column.clone()));
         lost
     }
 
-    /// Refuses a result that more rows than allowed are missing from.
+    /// Returns an error if more rows were lost than the options allow.
     pub fn check(&self, input: &InputArgs) -> Result<()> {
         if self.share() > input.max_skipped {
             bail!(
@@ -50,7 +51,7 @@ impl<'a> Lost<'a> {
         Ok(())
     }
 
-    /// Says what was skipped; `then` is what became of the rows.
+    /// Prints the losses; `then` describes the use of the rows.
     pub fn tell(&self, common: &Common, then: &str) {
         if self.losses.skipped() == 0 {
             return;
@@ -67,7 +68,7 @@ impl<'a> Lost<'a> {
         self.losses.skipped()
     }
 
-    /// Rows by column.
+    /// Returns the number of lost rows by column.
     pub fn json(&self) -> Value {
         self.losses.by_column(&self.names).into_iter().map(|(name, n)| (name, json!(n))).collect()
     }

@@ -1,4 +1,4 @@
-//! The files that a command writes: none replaces an input, nor a file of another kind.
+//! Output files of a command: none replaces an input or a file of another kind.
 
 use crate::args::Common;
 use crate::kind::Kind;
@@ -8,10 +8,12 @@ use anyhow::{Context, Result, bail};
 use nysketch::file;
 use std::path::Path;
 
-/// Fails before the work starts if a result of this kind could not, or should not, be written there.
+/// Fails before the work starts if a result of this kind cannot or must not be written to this
+/// path.
 ///
-/// An input of the same command is never replaced. Another file is replaced only by a result of its own kind,
-/// and a table, which may be somebody's only copy, not without `--force`. A secret key or a ledger is never replaced.
+/// An input of the same command is never replaced. Another file is replaced only by a result of its
+/// own kind. A table is replaced only with `--force`, because it may be the only copy. A secret key
+/// or a ledger is never replaced.
 pub fn check_output<'a>(
     common: &Common,
     path: &Path,
@@ -53,7 +55,7 @@ pub fn check_output<'a>(
     Ok(())
 }
 
-/// Fails where Ctrl-C came while a result was in the making: asked before the first file of a command.
+/// Fails if the user has pressed Ctrl-C; called before a command writes its first file.
 pub fn go_on() -> Result<()> {
     match interrupted() {
         Some(_) => Err(nysketch::Error::Cancelled.into()),
@@ -61,18 +63,19 @@ pub fn go_on() -> Result<()> {
     }
 }
 
-/// Writes the whole file of a result, or none; see [`go_on`].
+/// Writes a complete file, or none after Ctrl-C; see [`go_on`].
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     go_on()?;
     keep_bytes(path, bytes)
 }
 
-/// Writes a whole file or none, whatever comes: a second file of a command, or what lets interrupted work go on.
+/// Writes a complete file or none, even after Ctrl-C: for further files of a command, and for files
+/// from which interrupted work can continue.
 pub fn keep_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     file::write(path, |out| out.write_all(bytes)).with_context(|| cannot_write(path))
 }
 
-/// Names the file in an error of writing it; errors in rows and Ctrl-C stay as they are.
+/// Adds the name of the file to an error of writing; errors in rows and Ctrl-C are unchanged.
 pub fn while_writing<T>(path: &Path, result: Result<T>) -> Result<T> {
     let of_rows = |e: &anyhow::Error| {
         e.is::<nysketch::Error>()
@@ -81,7 +84,7 @@ pub fn while_writing<T>(path: &Path, result: Result<T>) -> Result<T> {
     result.map_err(|e| if of_rows(&e) { e } else { e.context(cannot_write(path)) })
 }
 
-/// The start of a message about a file that cannot be written.
+/// Returns the start of the message for a file that cannot be written.
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }

@@ -1,4 +1,5 @@
-//! From Arrow arrays to numbers, times, categories and text, for those who have Arrow data in memory.
+//! Conversion of Arrow arrays to numbers, times, categories and text, for callers with Arrow data
+//! in memory.
 
 use crate::parse::{DAY, to_seconds};
 use crate::text::{WriteText, text_of};
@@ -11,7 +12,7 @@ use nysketch_core::rows::{MISSING, Vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whether a column of this type holds numbers. True and false are 1 and 0.
+/// Whether a column of this type contains numbers. True and false are 1 and 0.
 ///
 /// ```
 /// use arrow_schema::DataType;
@@ -29,7 +30,7 @@ pub fn is_numeric(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether a column of this type holds text, plain or as a dictionary.
+/// Whether a column of this type contains text, plain or as a dictionary.
 ///
 /// ```
 /// use arrow_schema::DataType;
@@ -46,7 +47,7 @@ pub fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether a column of this type holds points in time: days or timestamps.
+/// Whether a column of this type contains points in time: days or timestamps.
 pub fn is_time(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_time(values),
@@ -54,7 +55,8 @@ pub fn is_time(data_type: &DataType) -> bool {
     }
 }
 
-/// The type of the numbers in a column of vectors, and how many there are where the type says so.
+/// Returns the type of the numbers in a column of vectors, and the length of the vectors if the
+/// type declares it.
 ///
 /// ```
 /// use arrow_schema::DataType;
@@ -74,7 +76,7 @@ pub fn vector_of(data_type: &DataType) -> Option<(&DataType, Option<usize>)> {
     plain.then_some((values.data_type(), length))
 }
 
-/// A type as people call it: `int64`, `text`, `timestamp[us, UTC]`, `float32[384]`.
+/// Returns the usual name of a type: `int64`, `text`, `timestamp[us, UTC]`, `float32[384]`.
 pub fn type_name(data_type: &DataType) -> String {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "s",
@@ -113,7 +115,8 @@ pub fn type_name(data_type: &DataType) -> String {
     }
 }
 
-/// The columns that hold the index of a pandas table, as its metadata say: names of rows, not features.
+/// Returns the columns that contain the index of a pandas table, according to its metadata. They
+/// are names of rows, not features.
 ///
 /// ```
 /// use arrow_schema::Schema;
@@ -126,7 +129,7 @@ pub fn type_name(data_type: &DataType) -> String {
 pub fn pandas_index(schema: &Schema) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Pandas {
-        /// Names; a range is described instead, and not stored.
+        /// Names of columns. A range is described by an object and is not stored as a column.
         index_columns: Vec<serde_json::Value>,
     }
     let noted = schema.metadata().get("pandas");
@@ -135,7 +138,7 @@ pub fn pandas_index(schema: &Schema) -> Vec<String> {
     columns.iter().filter_map(|c| c.as_str().map(String::from)).collect()
 }
 
-/// Writes an array to every `stride`-th number from `offset` on; null becomes NaN.
+/// Writes an array to every `stride`-th number, starting at `offset`; null becomes NaN.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Int8Array};
@@ -176,7 +179,7 @@ pub fn numbers(
                 *x = value.map_or(f64::NAN, f64::from);
             }
         }
-        // By way of the digits, so that a decimal is the same number as in a text file.
+        // Convert decimals through their digits, so that the result equals that of a text file.
         t if is_numeric(t) => {
             let (write, mut text) = (text_of(array)?, String::new());
             for (i, x) in out.enumerate().take(array.len()) {
@@ -192,8 +195,8 @@ pub fn numbers(
     Ok(())
 }
 
-/// Writes the points in time of an array to every `stride`-th number from `offset` on: seconds since the start of 1970,
-/// rounded once; null becomes NaN.
+/// Writes the points in time of an array to every `stride`-th number, starting at `offset`, as
+/// seconds since the start of 1970, rounded once; null becomes NaN.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Date32Array, TimestampMillisecondArray};
@@ -246,8 +249,8 @@ pub fn times(
     Ok(())
 }
 
-/// The vectors of an array as numbers, one after the other, or the number of the first row that has another length and
-/// that length. Coordinates of a missing vector are NaN.
+/// Returns the coordinates of the vectors of an array, one vector after another, or the number of
+/// the first row with another length, and that length. Coordinates of a missing vector are NaN.
 ///
 /// ```
 /// use arrow_array::types::Float32Type;
@@ -290,8 +293,8 @@ pub fn vectors(
     Ok(Ok(complete))
 }
 
-/// Returns the first coordinates of each vector of an array, one vector after another. They are infinite if a vector is
-/// shorter, and NaN if it is missing.
+/// Returns the first coordinates of each vector of an array, one vector after another. They are
+/// infinite if a vector is too short, and NaN if it is missing.
 pub(crate) fn first_coordinates(array: &ArrayRef, length: usize) -> Result<Vec<f64>, ArrowError> {
     let (values, starts) = values_of(array)?;
     let mut all = vec![0.0; values.len()];
@@ -308,7 +311,8 @@ pub(crate) fn first_coordinates(array: &ArrayRef, length: usize) -> Result<Vec<f
     Ok(found)
 }
 
-/// Returns the values of all vectors of an array, where each row starts among them, and where the last row ends.
+/// Returns the values of all vectors of an array, the start of each row among them, and the end of
+/// the last row.
 fn values_of(array: &ArrayRef) -> Result<(ArrayRef, Vec<usize>), ArrowError> {
     let (values, starts): (&ArrayRef, Vec<usize>) = match array.data_type() {
         DataType::List(_) => {
@@ -331,7 +335,7 @@ fn values_of(array: &ArrayRef) -> Result<(ArrayRef, Vec<usize>), ArrowError> {
     Ok((values.slice(first, last - first), starts))
 }
 
-/// Reads the values of a dictionary, and each row by its key.
+/// Converts the values of a dictionary and looks up each row by its key.
 fn through_dictionary(
     array: &ArrayRef,
     read: impl Fn(&ArrayRef, &mut [f64], usize, usize) -> Result<(), ArrowError>,
@@ -342,7 +346,7 @@ fn through_dictionary(
     let dictionary = array.as_any_dictionary();
     let mut values = vec![0.0; dictionary.values().len()];
     read(dictionary.values(), &mut values, 0, 1)?;
-    // Keys of missing values are not looked at, and there may be no values at all.
+    // Keys of missing values are ignored, and the dictionary may be empty.
     let keys = if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
     let out = out.iter_mut().skip(offset).step_by(stride);
     for (i, x) in out.enumerate().take(array.len()) {
@@ -351,8 +355,9 @@ fn through_dictionary(
     Ok(())
 }
 
-/// Writes the codes of an array's texts to every `stride`-th number from `offset` on; null and empty text are
-/// [`MISSING`]. Texts are those of [`texts`]; of a dictionary each value is looked up once.
+/// Writes the codes of the texts of an array to every `stride`-th number, starting at `offset`;
+/// null and empty text are [`MISSING`]. The texts are those of [`texts`]. Each value of a
+/// dictionary is looked up once.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, DictionaryArray, types::Int8Type};
@@ -390,7 +395,8 @@ pub fn codes(
         DataType::Utf8View => encode_all!(array.as_string_view()),
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            // Only values that occur: a dictionary may hold those of other rows, too.
+            // Look up only values that occur: a dictionary may also contain the values of other
+            // rows.
             let keys = match dictionary.values().is_empty() {
                 true => Vec::new(),
                 false => dictionary.normalized_keys(),
@@ -425,7 +431,7 @@ pub fn codes(
     Ok(())
 }
 
-/// Whether values are floating-point numbers, whose text has a decimal point.
+/// Whether the values are floating-point numbers, whose text has a decimal point.
 fn has_fractions(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => has_fractions(values),
@@ -434,7 +440,7 @@ fn has_fractions(data_type: &DataType) -> bool {
     }
 }
 
-/// Appends the text of a value; a whole number has no decimal point, whatever its type.
+/// Appends the text of a value; an integer has no decimal point, whatever its type.
 fn write_key(
     write: &WriteText<'_>,
     fraction: bool,
@@ -465,7 +471,7 @@ fn fill<'a, T: ArrowPrimitiveType>(
     }
 }
 
-/// The text of every value; whole numbers have no decimal point, whatever their type.
+/// Returns the text of every value; integers have no decimal point, whatever their type.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Float64Array};
@@ -479,7 +485,8 @@ pub fn texts(array: &ArrayRef) -> Result<Vec<Option<Arc<str>>>, ArrowError> {
     texts_unless(array, |_, error| Err(error))
 }
 
-/// Like [`texts`]. `failed` gets the number of each row whose value has no text, such as a day out of range, with the error.
+/// Converts values as [`texts`] does. `failed` receives the number and the error of each row whose
+/// value cannot be written as text, such as a day out of range.
 pub(crate) fn texts_unless(
     array: &ArrayRef,
     mut failed: impl FnMut(usize, ArrowError) -> Result<(), ArrowError>,
@@ -488,7 +495,7 @@ pub(crate) fn texts_unless(
     let fraction = has_fractions(array.data_type());
     let mut known: HashMap<String, Arc<str>> = HashMap::new();
     let mut texts = Vec::with_capacity(array.len());
-    // A logical null of a dictionary stands in its values.
+    // A dictionary can also store nulls among its values.
     let nulls = array.logical_nulls();
     for i in 0..array.len() {
         if nulls.as_ref().is_some_and(|n| n.is_null(i)) {

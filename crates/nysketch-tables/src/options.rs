@@ -1,4 +1,4 @@
-//! What to read, and how.
+//! The options of reading tables.
 
 use crate::store::{Local, Store};
 use nysketch_core::{Choice, Named, Plan, Recipe};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum Format {
     /// Comma-separated text, plain or compressed with gzip or Zstandard.
     Csv,
-    /// Tab-separated text, likewise.
+    /// Tab-separated text, plain or compressed with gzip or Zstandard.
     Tsv,
     /// NumPy array of one or two dimensions.
     Npy,
@@ -31,34 +31,35 @@ impl Named for Format {
     ];
 }
 
-/// Whether the first line of a csv file holds the names of its columns.
+/// Whether the first line of a CSV file contains the names of its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Header {
-    /// It does; a line that looks like data is an error.
+    /// The first line contains names; a line that looks like data is an error.
     #[default]
     Expected,
-    /// It does, even if the names are numbers.
+    /// The first line contains names, even if they are numbers.
     Present,
-    /// It does not; columns are called `c0`, `c1`, …
+    /// There is no header; columns are called `c0`, `c1`, …
     Absent,
-    /// It does unless all of them are numbers: for tables such as a matrix, which few would name.
+    /// The first line contains names unless all of its fields are numbers. Useful for tables such
+    /// as matrices, which usually have no header.
     Guessed,
 }
 
-/// Which columns to read, and as what.
+/// The columns to read and their types.
 ///
-/// Numbers, and true and false, are numbers; text is a category. Dates are left out unless they are asked for. A
-/// vector is a column for each of its coordinates: `emb[0]`, `emb[1]`, …, all of them together `emb`.
+/// Numbers and booleans are numbers; text is a category. Dates are excluded by default. A vector is
+/// one column per coordinate: `emb[0]`, `emb[1]`, …; the name `emb` selects all of its coordinates.
 ///
 /// ```
 /// use nysketch_core::RowSource;
 /// use nysketch_tables::{Columns, Dataset, ReadOptions};
 ///
-/// // Every column but one:
+/// All columns except one:
 /// let some = Columns::default().except(["id"]);
 /// // A name, a range of columns and a pattern:
 /// let more = Columns::matching(["age", "x1..x9", "temp*"]);
-/// // Those of a plan or a model, in their order:
+/// The columns of a plan or a model, in their order:
 /// let these = Columns::exactly(["x1", "x2"]);
 /// # let _ = (some, more, these);
 ///
@@ -76,25 +77,26 @@ pub enum Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Columns {
-    /// Named columns, in this order. The list decides the type of each column, and values do not: in a csv file `true`
-    /// and `false` are the numbers 1 and 0. Files that do not name their columns are matched by position.
+    /// Named columns, in this order. The list decides the type of each column, and values do not:
+    /// in a CSV file, `true` and `false` are the numbers 1 and 0. Files that do not name their
+    /// columns are matched by position.
     Exactly {
         /// Columns of numbers.
         numbers: Vec<String>,
-        /// Those of them that are points in time.
+        /// Columns of `numbers` that are points in time.
         times: Vec<String>,
-        /// Columns of categories, which may hold anything that has a text.
+        /// Columns of categories, of any type that can be written as text.
         categories: Vec<String>,
     },
-    /// Those that match, or all.
+    /// Columns that match a pattern, or all columns.
     ///
     /// Every pattern is a name, a range `FIRST..LAST` or has wildcards, such as `x*`.
     Matching {
-        /// Columns to read; all numbers and all text where `None`.
+        /// Columns to read; all numbers and all text if `None`.
         include: Option<Vec<String>>,
-        /// Columns to leave out.
+        /// Columns to exclude.
         exclude: Vec<String>,
-        /// Columns to read as categories, whatever they hold.
+        /// Columns to read as categories, whatever their type.
         categorical: Vec<String>,
         /// Columns to read as numbers, even if they look like text.
         numeric: Vec<String>,
@@ -104,7 +106,7 @@ pub enum Columns {
 }
 
 impl Default for Columns {
-    /// All columns of numbers, and all of text.
+    /// All columns of numbers and of text.
     fn default() -> Self {
         Columns::Matching {
             include: None,
@@ -116,19 +118,19 @@ impl Default for Columns {
     }
 }
 
-/// Patterns, or names, as they are kept.
+/// Converts patterns or names to owned strings.
 fn owned<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Vec<String> {
     patterns.into_iter().map(Into::into).collect()
 }
 
 impl Columns {
-    /// These numbers, in this order.
+    /// Selects these columns of numbers, in this order.
     pub fn exactly<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         let (times, categories) = (Vec::new(), Vec::new());
         Columns::Exactly { numbers: owned(names), times, categories }
     }
 
-    /// What a plan or a model takes from a table.
+    /// Selects the columns that a plan or a model needs.
     ///
     /// ```
     /// use nysketch_core::Recipe;
@@ -144,7 +146,7 @@ impl Columns {
         }
     }
 
-    /// Those that a name, a range or a pattern means.
+    /// Selects the columns that match a name, a range or a pattern.
     pub fn matching<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
         let mut columns = Columns::default();
         if let Columns::Matching { include, .. } = &mut columns {
@@ -153,7 +155,7 @@ impl Columns {
         columns
     }
 
-    /// The same without some columns; from [`Columns::Exactly`] only names can be removed.
+    /// Excludes some columns; from [`Columns::Exactly`] only names can be removed.
     pub fn except<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         let without = owned(patterns);
         match &mut self {
@@ -167,7 +169,7 @@ impl Columns {
         self
     }
 
-    /// The same with some columns, whatever they hold, read as categories.
+    /// Reads some columns as categories, whatever their type.
     pub fn categorical<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         match &mut self {
             Columns::Exactly { categories: list, .. }
@@ -176,7 +178,7 @@ impl Columns {
         self
     }
 
-    /// The same with some columns read as numbers, even if they look like text.
+    /// Reads some columns as numbers, even if they look like text.
     pub fn numeric<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         match &mut self {
             Columns::Exactly { numbers: list, .. } | Columns::Matching { numeric: list, .. } => {
@@ -186,7 +188,7 @@ impl Columns {
         self
     }
 
-    /// The same with some columns read as points in time.
+    /// Reads some columns as points in time.
     pub fn dates<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         let more = owned(patterns);
         match &mut self {
@@ -200,44 +202,44 @@ impl Columns {
     }
 }
 
-/// What to read in addition to numbers and categories.
+/// The columns to read in addition to numbers and categories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extras {
     /// Column of row weights.
     pub weight: Option<String>,
-    /// Column that comes as text with every row, such as a group or a label.
+    /// Column whose text is returned with every row, such as a group or a label.
     pub key: Option<String>,
-    /// Patterns of columns to keep as they are.
+    /// Patterns of columns to keep unchanged.
     pub keep: Vec<String>,
 }
 
 impl Extras {
-    /// Columns that are weights or keys.
+    /// Returns the columns that are weights or keys.
     pub(crate) fn taken(&self) -> Vec<&str> {
         self.weight.iter().chain(&self.key).map(String::as_str).collect()
     }
 
-    /// With a column of row weights.
+    /// Sets the column of row weights.
     pub fn weight(mut self, column: Option<impl Into<String>>) -> Self {
         self.weight = column.map(Into::into);
         self
     }
 
-    /// With a column of text.
+    /// Sets the column whose text is returned with every row.
     pub fn key(mut self, column: Option<impl Into<String>>) -> Self {
         self.key = column.map(Into::into);
         self
     }
 
-    /// With columns to keep as they are.
+    /// Adds columns to keep unchanged.
     pub fn keep<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.keep = patterns.into_iter().map(Into::into).collect();
         self
     }
 }
 
-/// How to read tables. The defaults usually suffice: formats are recognised by content.
+/// The options of reading tables. The defaults usually suffice: formats are recognised by content.
 ///
 /// ```
 /// use nysketch_tables::{Columns, Extras, Header, ReadOptions};
@@ -253,33 +255,37 @@ impl Extras {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Format of every file; by content, then by extension, where `None`.
+    /// Format of every file; if `None`, determined by the content, then by the extension.
     pub format: Option<Format>,
-    /// Whether csv files name their columns.
+    /// Whether CSV files name their columns.
     pub header: Header,
-    /// What separates the columns of csv files; a comma, or a tab for `.tsv`, where `None`.
+    /// Separator of the columns in CSV files; if `None`, a comma, or a tab for `.tsv`.
     pub delimiter: Option<u8>,
-    /// Whether text among the numbers of a csv file is a missing value instead of an error.
+    /// Whether text in a column of numbers of a CSV file is a missing value instead of an error.
     pub skip_invalid: bool,
-    /// Whether missing values are expected: then they are no error that comes before that of a later row.
+    /// Whether missing values are expected. Otherwise, a missing value is reported before an error
+    /// in a later row.
     pub allow_missing: bool,
-    /// Whether each row is read by itself, for private plans: no row can change how another row is read, or whether
-    /// the table is read at all. Needs [`Columns::Exactly`].
+    /// Whether each row is read separately, for private plans: no row can change how another row is
+    /// read, or whether the table is read at all. Needs [`Columns::Exactly`].
     ///
-    /// * A row that cannot be read is invalid and never an error: its numbers are infinite.
-    /// * In a csv file, a line is a row, and every line break ends it, also within quotes. The first line names the
-    ///   columns, even if the names look like numbers, unless [`header`](Self::header) is [`Header::Absent`]. Without a
-    ///   header, the columns are in the given order or are called `c0`, `c1`, …, and the extension or
-    ///   [`format`](Self::format) decides the format, because the first line is a row.
-    /// * A csv file may mix times with and without a zone. In a column of lists, each list needs the coordinates that
-    ///   are read.
+    /// * A row that cannot be parsed is invalid and never an error: its numbers are infinite.
+    /// * In a CSV file, a line is a row, and every line break ends it, also within quotes. The
+    /// first
+    ///   line names the columns, even if the names look like numbers, unless
+    ///   [`header`](Self::header) is [`Header::Absent`]. Without a header, the columns are in the
+    ///   given order or are called `c0`, `c1`, …, and the extension or [`format`](Self::format)
+    ///   decides the format, because the first line is a row.
+    /// * A CSV file may mix times with and without a zone. In a column of lists, each list needs
+    /// the
+    ///   coordinates that are read.
     /// * A declared type applies to all rows of a file. A column of an unusable type is an error.
     pub rowwise: bool,
-    /// Which columns to read, and as what.
+    /// The columns to read and their types.
     pub columns: Columns,
-    /// What to read in addition.
+    /// The columns to read in addition.
     pub extras: Extras,
-    /// Where the files are.
+    /// The store that contains the files.
     pub store: Arc<dyn Store>,
 }
 
@@ -300,44 +306,44 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// With this format for every file.
+    /// Sets the format of every file.
     pub fn format(mut self, format: impl Into<Option<Format>>) -> Self {
         self.format = format.into();
         self
     }
 
-    /// With csv files whose first line holds names, or does not.
+    /// Sets whether the first line of CSV files contains names.
     pub fn header(mut self, header: Header) -> Self {
         self.header = header;
         self
     }
 
-    /// With csv files whose columns are separated by this ASCII character.
+    /// Sets the ASCII character that separates the columns of CSV files.
     pub fn delimiter(mut self, delimiter: impl Into<Option<u8>>) -> Self {
         self.delimiter = delimiter.into();
         self
     }
 
-    /// With text among numbers read as a missing value, so that the row can be skipped.
+    /// Sets whether text in a column of numbers is a missing value, so that its row can be skipped.
     pub fn skip_invalid(mut self, skip: bool) -> Self {
         self.skip_invalid = skip;
         self
     }
 
-    /// With missing values that are no mistake.
+    /// Sets whether missing values are expected.
     pub fn allow_missing(mut self, allow: bool) -> Self {
         self.allow_missing = allow;
         self
     }
 
-    /// With rows that are read one by one.
+    /// Sets whether rows are read separately.
     pub fn rowwise(mut self, rowwise: bool) -> Self {
         self.rowwise = rowwise;
         self
     }
 
-    /// For the rows that a plan measures: the plan decides which columns are read and their types. Rows of a private
-    /// plan are read one by one.
+    /// Reads the rows that a plan measures: the plan decides which columns are read and their
+    /// types. Rows of a private plan are read separately.
     ///
     /// ```
     /// use nysketch_core::{PlanParams, PrivateParams, RowSource, plan_for, rows::read_in_order};
@@ -367,24 +373,25 @@ impl ReadOptions {
         self.rowwise && self.header == Header::Absent
     }
 
-    /// For the rows that a model is applied to: the model decides which columns are read and their types.
+    /// Reads the rows to which a model is applied: the model decides which columns are read and
+    /// their types.
     pub fn for_recipe(self, recipe: &Recipe) -> Self {
         self.columns(Columns::of_recipe(recipe)).allow_missing(recipe.least_present.is_some())
     }
 
-    /// With these columns.
+    /// Sets the columns to read.
     pub fn columns(mut self, columns: Columns) -> Self {
         self.columns = columns;
         self
     }
 
-    /// With more than the numbers.
+    /// Sets the columns to read in addition to numbers and categories.
     pub fn extras(mut self, extras: Extras) -> Self {
         self.extras = extras;
         self
     }
 
-    /// With files from elsewhere.
+    /// Sets the store that contains the files.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Arc::new(store);
         self

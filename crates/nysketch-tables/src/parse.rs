@@ -1,22 +1,22 @@
-//! Values that are written as text: numbers, true and false, points in time.
+//! Parsing of text values: numbers, booleans and points in time.
 
-/// Fields that stand for a missing value, where numbers or times are expected.
+/// Whether a field is a missing value in a column of numbers or times.
 fn is_missing(text: &str) -> bool {
     matches!(text, "" | "NA" | "N/A" | "NaN" | "nan" | "null" | "NULL" | "None" | "#N/A")
 }
 
-/// The text of a field without spaces around it.
+/// Returns the text of a field without surrounding spaces.
 fn trimmed(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(field).ok().map(str::trim_ascii)
 }
 
-/// The number in a field: NaN where it is missing, `None` where it is text.
+/// Parses a number: NaN if the field is missing, `None` if it is text.
 pub fn number(field: &[u8]) -> Option<f64> {
     let text = trimmed(field)?;
     if is_missing(text) { Some(f64::NAN) } else { text.parse().ok() }
 }
 
-/// `true` and `false`, as programs write them.
+/// Parses `true` and `false` in the usual spellings.
 pub fn truth(field: &[u8]) -> Option<f64> {
     match field.trim_ascii() {
         b"true" | b"True" | b"TRUE" => Some(1.0),
@@ -25,11 +25,13 @@ pub fn truth(field: &[u8]) -> Option<f64> {
     }
 }
 
-/// Reads a field of a column of numbers. The result is NaN if the field is missing, and infinite if it is not a number.
+/// Reads a field of a column of numbers. The result is NaN if the field is missing, and infinite if
+/// it is not a number.
 ///
-/// ASCII white space around the field is ignored. A field is missing if it is empty, `NA`, `N/A`, `null`, `NULL`, `None` or
-/// `#N/A`, or `nan` in any case. `true`, `True` and `TRUE` are 1; `false`, `False` and `FALSE` are 0. Any other number is decimal,
-/// with an optional sign, point and exponent, and is rounded to the nearest double.
+/// ASCII white space around the field is ignored. A field is missing if it is empty, `NA`, `N/A`,
+/// `null`, `NULL`, `None` or `#N/A`, or `nan` in any case. `true`, `True` and `TRUE` are 1;
+/// `false`, `False` and `FALSE` are 0. Any other number is decimal, with an optional sign, point
+/// and exponent, and is rounded to the nearest double.
 ///
 /// ```
 /// use nysketch_tables::read_number;
@@ -45,14 +47,14 @@ pub fn read_number(field: &[u8]) -> f64 {
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Time {
-    /// Seconds since the start of 1970; NaN where it is missing.
+    /// Seconds since the start of 1970; NaN if missing.
     pub seconds: f64,
-    /// Whether it has a zone; `None` where it is missing.
+    /// Whether the time has a zone; `None` if missing.
     pub zoned: Option<bool>,
 }
 
-/// The point in time in a field, as in ISO 8601: a day, or a day and a time with or without seconds, a fraction of up to
-/// nine digits and an offset. `None` where it is none, or where there is no such day.
+/// Parses a point in time as in ISO 8601: a day, or a day and a time with or without seconds, a
+/// fraction of up to nine digits and an offset. Returns `None` for other text and for invalid days.
 pub fn time(field: &[u8]) -> Option<Time> {
     let text = trimmed(field)?;
     if is_missing(text) {
@@ -87,7 +89,7 @@ pub fn time(field: &[u8]) -> Option<Time> {
             nanoseconds = digits(&mut rest, count)? * 10i64.pow(9 - count as u32);
         }
     }
-    // A leap second is the first of the next minute, as in Unix time.
+    // A leap second equals the first second of the next minute, as in Unix time.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -97,10 +99,10 @@ pub fn time(field: &[u8]) -> Option<Time> {
     Some(Time { seconds, zoned: Some(offset.is_some()) })
 }
 
-/// Seconds in a day.
+/// Number of seconds in a day.
 pub const DAY: i64 = 86_400;
 
-/// So many digits as a number.
+/// Parses exactly `count` digits.
 fn digits(rest: &mut &[u8], count: usize) -> Option<i64> {
     let (digits, after) = rest.split_at_checked(count)?;
     *rest = after;
@@ -109,14 +111,15 @@ fn digits(rest: &mut &[u8], count: usize) -> Option<i64> {
     })
 }
 
-/// One of some bytes.
+/// Consumes one byte, which must be one of `bytes`.
 fn expect(rest: &mut &[u8], bytes: &[u8]) -> Option<()> {
     let (first, after) = rest.split_first()?;
     *rest = after;
     bytes.contains(first).then_some(())
 }
 
-/// What follows a time: nothing, `Z`, or an offset in hours and minutes, here in seconds.
+/// Parses the end of a time: empty, `Z`, or an offset in hours and minutes, which is returned in
+/// seconds.
 #[allow(clippy::option_option, reason = "no offset is not the same as no time")]
 fn offset(mut rest: &[u8]) -> Option<Option<i64>> {
     let sign = match rest.split_first() {
@@ -136,7 +139,7 @@ fn offset(mut rest: &[u8]) -> Option<Option<i64>> {
         .then_some(Some(sign * (hours * 3600 + minutes * 60)))
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar; `None` where there is no such day.
+/// Returns the number of days from 1970-01-01 to a Gregorian date; `None` if the date is invalid.
 fn days_from_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -148,18 +151,18 @@ fn days_from_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years that begin in March, so that the leap day is the last one.
+    // Count years from March, so that the leap day is the last day.
     let years = if month > 2 { year } else { year - 1 };
     let month = (month + 9) % 12;
     let leaps = years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400);
     Some(365 * years + leaps + (153 * month + 2) / 5 + day - 1 - 719_468)
 }
 
-/// Nanoseconds as seconds, rounded once.
+/// Converts nanoseconds to seconds with a single rounding.
 pub fn to_seconds(nanoseconds: i128) -> f64 {
     const SECOND: u128 = 1_000_000_000;
     let whole = nanoseconds.unsigned_abs();
-    // A quotient of 55 bits or more, whose last one says whether something is left.
+    // The quotient has at least 55 bits. Its last bit is set if there is a remainder.
     let shift = 86u32.saturating_sub(128 - whole.leading_zeros());
     let scaled = whole << shift;
     let quotient = (scaled / SECOND) | u128::from(!scaled.is_multiple_of(SECOND));
@@ -232,7 +235,7 @@ mod tests {
             prop_assert_eq!(found, expected.num_seconds() as f64);
         }
 
-        /// The digits of a decimal number are read with one rounding, too.
+        /// Parsing the digits of a decimal number also rounds once.
         #[test]
         fn seconds_are_rounded_once(nanoseconds: i64, zeros in 0u32..10) {
             let unit = 10i64.pow(zeros);

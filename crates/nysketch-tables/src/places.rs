@@ -1,4 +1,4 @@
-//! Where the wanted columns are in a file.
+//! The positions of the required columns in a file.
 
 use crate::error::{Error, Result};
 use crate::parse;
@@ -8,37 +8,37 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Names of the columns that are read.
+/// The names of the columns to read.
 #[derive(Debug, Default)]
 pub struct Names {
     /// Columns of numbers.
     pub values: Vec<String>,
-    /// Which of them are points in time, and whether these have a zone.
+    /// The columns of `values` that are points in time, with their zones.
     pub times: HashMap<usize, SharedZone>,
     /// Columns of categories.
     pub categories: Vec<CategoryColumn>,
-    /// Which of them may hold anything that has a text.
+    /// Whether each category column may have any type that can be written as text.
     pub any: Vec<bool>,
     /// Column of weights.
     pub weight: Option<String>,
-    /// Column that comes as text with every row.
+    /// Column whose text is returned with every row.
     pub key: Option<String>,
-    /// Columns to keep as they are.
+    /// Columns to keep unchanged.
     pub kept: Vec<String>,
-    /// How many coordinates the vectors among them have.
+    /// Number of coordinates of each vector column.
     pub lengths: HashMap<String, usize>,
-    /// The file whose columns decided what is a number; `None` where the caller did.
+    /// The file whose columns decided which columns are numbers; `None` if the caller decided.
     pub first: Option<Arc<str>>,
-    /// Whether rows are read one by one.
+    /// Whether rows are read separately.
     pub rowwise: bool,
 }
 
-/// Whether the times of a column have a zone: what all files and threads know of it so far.
+/// Whether the times of a column have a zone, as found so far by all files and threads.
 #[derive(Debug, Default)]
 pub struct SharedZone(AtomicU8);
 
 impl SharedZone {
-    /// Hears of one more time. `false` where others are not like it.
+    /// Records another time. Returns `false` if it differs from earlier ones.
     pub fn agrees(&self, zoned: bool) -> bool {
         let (zone, order) = (1 + u8::from(zoned), Ordering::Relaxed);
         let known = match self.0.load(order) {
@@ -48,7 +48,7 @@ impl SharedZone {
         known == 0 || known == zone
     }
 
-    /// Hears of a column of a file.
+    /// Records the zone of a column of a file. Returns `false` if it differs from earlier ones.
     pub fn agrees_with(&self, zone: Zone) -> bool {
         match zone {
             Zone::Unknown => true,
@@ -58,40 +58,39 @@ impl SharedZone {
     }
 }
 
-/// Where a number comes from.
+/// The source of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// A column of the file.
     Column(usize),
-    /// One of the vectors.
+    /// A coordinate of a vector.
     Vector,
-    /// The same in every row.
+    /// The same value in every row.
     Constant(f64),
 }
 
-/// Where a text comes from.
+/// The source of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
     /// A column of the file.
     Column(usize),
-    /// The same in every row.
+    /// The same text in every row.
     Constant(Option<Arc<str>>),
 }
 
 /// A column of vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vector {
-    /// Its name.
     pub name: String,
-    /// The column of the file.
+    /// Index of the column in the file.
     pub column: usize,
-    /// How many coordinates every vector has.
+    /// Number of coordinates of every vector.
     pub length: usize,
-    /// Coordinates, and the columns of numbers that they are.
+    /// Pairs of a coordinate and the column of numbers that receives it.
     pub picks: Vec<(usize, usize)>,
 }
 
-/// Where the wanted columns are in a file.
+/// The positions of the required columns in a file.
 #[derive(Debug, Clone)]
 pub struct Places {
     pub names: Arc<Names>,
@@ -101,15 +100,15 @@ pub struct Places {
     pub weight: Option<Value>,
     pub key: Option<Text>,
     pub kept: Vec<Text>,
-    /// The columns of the file that hold any of the above, sorted, each once.
+    /// The columns of the file that are read, sorted, without duplicates.
     pub projection: Vec<usize>,
-    /// Whether names were not found and positions were taken instead.
+    /// Whether columns are matched by position because the names were not found.
     pub by_position: bool,
     /// Whether `true` and `false` are numbers, for each of `values` and for the weight.
     pub truths: Truths,
 }
 
-/// Where `true` and `false` are numbers.
+/// The columns in which `true` and `false` are numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Truths {
     pub values: Vec<bool>,
@@ -117,25 +116,25 @@ pub struct Truths {
 }
 
 impl Truths {
-    /// What one file says, together with what others say: all are one table.
+    /// Combines the result of one file with those of other files: all files form one table.
     pub fn join(&mut self, other: &Truths) {
         self.values.iter_mut().zip(&other.values).for_each(|(a, b)| *a |= b);
         self.weight |= other.weight;
     }
 }
 
-/// A file while its columns are looked up.
+/// A search for the columns of a file.
 struct Finder<'a> {
     file: &'a str,
     schema: &'a Schema,
     names: &'a Names,
-    /// What its folders say.
+    /// The values that the names of its folders provide.
     folders: &'a [Option<Arc<str>>],
     by_position: bool,
 }
 
 impl Places {
-    /// Finds columns by name, or by position where the file does not name its columns.
+    /// Finds columns by name, or by position if the file does not name its columns.
     pub fn find(
         file: &str,
         schema: &Schema,
@@ -152,7 +151,7 @@ impl Places {
             .chain(kept)
             .map(String::as_str)
             .collect();
-        // Where another column stands among unnamed ones cannot be known.
+        // The position of a folder column among unnamed columns is unknown.
         let by_position = !missing.is_empty()
             && !schema.named
             && others.chain(&names.kept).next().is_none()
@@ -170,7 +169,7 @@ impl Places {
         Finder { file, schema, names, folders, by_position }.places(names)
     }
 
-    /// The place of a column of the file among those that are read.
+    /// Returns the index of a column of the file among the columns that are read.
     pub fn place(&self, file_column: usize) -> usize {
         self.projection.partition_point(|c| *c < file_column)
     }
@@ -237,7 +236,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Where a column stands: by its name, or where names are not there by its number.
+    /// Finds a column by its name, or by its number if the columns have no names.
     fn source(&self, number: usize, name: &str) -> Result<Source> {
         match self.schema.source(name) {
             Some(found) if !self.by_position => Ok(found),
@@ -260,7 +259,8 @@ impl Finder<'_> {
         Err(Error::in_file(self.file, format!("column '{name}' holds {holds}, {how}")))
     }
 
-    /// A column that is numbers in the first file and something else here, or the other way round.
+    /// Returns the error for a column that contains numbers in the first file and other values
+    /// here, or the reverse.
     fn differs<T>(&self, column: &Column, there: &str, how: &str) -> Result<T> {
         let (name, holds) = (&column.name, &column.holds);
         let Some(first) = self.names.first.as_deref().filter(|first| *first != self.file) else {
@@ -270,8 +270,8 @@ impl Finder<'_> {
         Err(Error::in_file(self.file, how))
     }
 
-    /// Returns whether `true` and `false` are numbers in a column: if the caller decided its type, or if most of its
-    /// values are `true` or `false`.
+    /// Whether `true` and `false` are numbers in a column: if the caller decided its type, or if
+    /// most of its values are `true` or `false`.
     fn reads_truths(&self, column: &Column) -> bool {
         self.names.first.is_none() || column.kind == Kind::Truth
     }
@@ -283,7 +283,7 @@ impl Finder<'_> {
                 let truth = || parse::truth(text.as_bytes()).filter(|_| self.reads_truths(column));
                 return match parse::number(text.as_bytes()).or_else(truth) {
                     Some(x) => Ok(Value::Constant(x)),
-                    // The folder may hold a single row, which must not be an error.
+                    // The folder may contain a single row, which must not cause an error.
                     None if self.names.rowwise => Ok(Value::Constant(f64::INFINITY)),
                     None => Err(self.folder(column, text, "number")),
                 };
@@ -353,7 +353,7 @@ impl Finder<'_> {
         Ok(self.text(source))
     }
 
-    /// Takes one coordinate of a vector as a column of numbers.
+    /// Uses one coordinate of a vector as a column of numbers.
     fn pick(
         &self,
         vectors: &mut Vec<Vector>,
@@ -369,7 +369,7 @@ impl Finder<'_> {
                 return self.differs(described, &there, "not vectors of one length");
             }
             Kind::Vector(n) => Some(n),
-            // The lengths of other rows must not matter.
+            // The lengths of the lists in other rows must not affect this row.
             _ if self.names.rowwise => None,
             _ => known,
         };

@@ -1,4 +1,4 @@
-//! Arrow values as text, for csv files and for keys.
+//! Arrow values as text, for CSV files and for keys.
 
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::as_datetime;
@@ -9,7 +9,8 @@ use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeZone, Utc};
 use std::fmt::Write;
 
-/// Appends the text of a value, by its number; nothing where the value is missing.
+/// A function that appends the text of the value with a given index, or an empty text if it is
+/// missing.
 pub(crate) type WriteText<'a> = Box<dyn Fn(usize, &mut String) -> Result<(), ArrowError> + 'a>;
 
 /// Whether values of this type can be written as text.
@@ -21,8 +22,8 @@ pub(crate) fn has_text(data_type: &DataType) -> bool {
     }
 }
 
-/// The text of each value: numbers with the fewest digits that read back the same, dates and times as in
-/// ISO 8601, binary values in hexadecimal digits.
+/// Returns a writer of each value as text: numbers with the fewest digits that parse to the same
+/// number, dates and times as in ISO 8601, binary values in hexadecimal digits.
 pub(crate) fn text_of(array: &dyn Array) -> Result<WriteText<'_>, ArrowError> {
     let write = text_of_valid(array)?;
     Ok(Box::new(move |i, out| if array.is_null(i) { Ok(()) } else { write(i, out) }))
@@ -149,7 +150,7 @@ fn text_of_valid(array: &dyn Array) -> Result<WriteText<'_>, ArrowError> {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = text_of(dictionary.values().as_ref())?;
-            // Keys of missing values are not looked at, and there may be no values at all.
+            // Keys of missing values are ignored, and the dictionary may be empty.
             let keys = match dictionary.values().is_empty() {
                 true => vec![0; array.len()],
                 false => dictionary.normalized_keys(),
@@ -172,12 +173,12 @@ fn shown<'a, T: ArrowPrimitiveType>(
     Box::new(move |i, out| write(array.value(i), out).map_err(unwritten))
 }
 
-/// Strings do not fail.
+/// Converts the error of writing to a string, which never occurs.
 fn unwritten(error: std::fmt::Error) -> ArrowError {
     ArrowError::CastError(error.to_string())
 }
 
-/// The text of values that may be out of range, such as a day of the year 300,000.
+/// Returns a writer for values that may be out of range, such as a day of the year 300,000.
 fn checked<'a, T: ArrowPrimitiveType>(
     array: &'a PrimitiveArray<T>,
     text: impl Fn(&'a PrimitiveArray<T>, usize) -> Option<String> + 'a,
@@ -192,7 +193,8 @@ fn checked<'a, T: ArrowPrimitiveType>(
     })
 }
 
-/// Times of day. The conversion to a time drops what does not fit into 32 bits, so that the range is checked before.
+/// Returns a writer for times of day. The range is checked first, because the conversion to a time
+/// truncates to 32 bits.
 fn time<T: ArrowTemporalType>(array: &dyn Array, per_second: i64) -> WriteText<'_>
 where
     i64: From<T::Native>,
@@ -204,8 +206,9 @@ where
     })
 }
 
-/// The offset of a zone that is one, such as +01:00; UTC for a zone that is named. The same instant either way,
-/// and its text does not depend on the year of a time-zone database.
+/// Returns the offset of a zone that is given as an offset, such as +01:00, and UTC for a named
+/// zone. Both denote the same instant, and the text does not depend on the version of a time-zone
+/// database.
 fn offset(zone: &str) -> FixedOffset {
     zone.parse().map_or(Utc.fix(), |zone: Tz| {
         zone.offset_from_utc_datetime(&DateTime::UNIX_EPOCH.naive_utc()).fix()
@@ -225,8 +228,8 @@ fn timestamp<T: ArrowTimestampType>(array: &dyn Array, zone: Option<FixedOffset>
     })
 }
 
-/// "2 mons 3 days 1 hours 0.500 secs": parts that are zero are left out. The units are seconds with so many
-/// decimal digits.
+/// Formats an interval such as "2 mons 3 days 1 hours 0.500 secs" without the parts that are zero.
+/// A second is 10^`digits` units.
 fn interval(months: i32, days: i32, units: i64, digits: usize) -> String {
     let per_second = 10i64.pow(digits as u32);
     let (seconds, fraction) = (units / per_second, (units % per_second).abs());
@@ -307,7 +310,8 @@ mod tests {
         assert_eq!(texts(&IntervalYearMonthArray::from(vec![14])), ["1 years 2 mons"]);
     }
 
-    /// A value beyond the range of dates and times is an error: it never wraps around to another one.
+    /// A value beyond the range of dates and times is an error: it never wraps around to another
+    /// value.
     #[test]
     fn dates_and_times_out_of_range_are_refused() {
         let refused = |array: &dyn Array| {
@@ -324,12 +328,12 @@ mod tests {
         refused(&TimestampMillisecondArray::from(ends.clone()).with_timezone("UTC"));
         refused(&Time32SecondArray::from(vec![i32::MIN, -1, 86_400, i32::MAX]));
         refused(&Time32MillisecondArray::from(vec![i32::MIN, -1, 86_400_000, i32::MAX]));
-        // As 32-bit seconds, the last of them would be midnight.
+        // In 32-bit seconds, the last of these values would be midnight.
         let micros = [-1, 86_400_000_000, i64::MAX, (1 << 32) * 1_000_000];
         refused(&Time64MicrosecondArray::from(micros.to_vec()));
         let nanos = [-1, 86_400_000_000_000, i64::MAX, (1 << 32) * 1_000_000_000];
         refused(&Time64NanosecondArray::from(nanos.to_vec()));
-        // Years have texts up to 262,142.
+        // Years up to 262,142 can be written as text.
         refused(&TimestampMicrosecondArray::from(vec![i64::MIN, i64::MAX]));
         let nanos = TimestampNanosecondArray::from(vec![i64::MIN, i64::MAX]);
         let expected = ["1677-09-21T00:12:43.145224192", "2262-04-11T23:47:16.854775807"];

@@ -1,4 +1,4 @@
-//! `nysketch inspect`: what a file holds.
+//! `nysketch inspect`: shows the contents of a file.
 
 use super::files::{read_any, read_masked, read_model};
 use super::parties::in_groups;
@@ -59,7 +59,8 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
             .secants(args.secants)
             .rows(rows),
     );
-    // The rows that the theory estimates from are in the plan, if it is beside the sketch.
+    // The theory needs the retained rows, which a sketch without them takes from the plan next to
+    // it.
     let beside = match sketch {
         Some(sketch) if args.theory && args.rows.is_none() && sketch.rows() > 0 => {
             with_witnesses(sketch, &args.file, common)?
@@ -68,10 +69,10 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     };
     let params = InspectParams { model: model.as_ref(), theory };
     let mut found = inspect(plan, beside.as_ref().or(sketch), &params)?;
-    // Of what the file itself holds.
+    // Count only the retained rows in the file itself.
     found.plan.witnesses = RawRows::of_plan(plan).witnesses;
     if let Some(release) = release {
-        // Neither skipped rows nor coverage are in a release.
+        // A release contains neither skipped rows nor coverage.
         (found.kind, found.skipped, found.missed) = ("release", None, None);
         found.rows = Some(release.rows());
     }
@@ -121,10 +122,11 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     result(common, &json, text.trim_end())
 }
 
-/// ε and δ of the noise that is shown where `--noise` is not given.
+/// ε and δ of the displayed noise if `--noise` is not given.
 const SHOWN_NOISE: [f64; 2] = [1.0, 1e-6];
 
-/// The noise of a release of a private plan; the inner error is why there can be none.
+/// Returns the noise of a release of a private plan; the inner error is the reason why a release is
+/// impossible.
 fn expected_noise(
     args: &Inspect,
     plan: &Plan,
@@ -145,7 +147,7 @@ fn expected_noise(
     Ok(Some(ExpectedNoise::of(plan, Budget::new(epsilon, delta)?)))
 }
 
-/// The noise of each mechanism, and of each column in its own unit.
+/// Prints the noise of each mechanism, and of each column in its own unit.
 fn noise_lines(noise: &ExpectedNoise, text: &mut String) {
     text.push_str(&format!(
         "\na release with ε = {}, δ = {:e} has this noise (--noise E,D shows another)\n",
@@ -183,7 +185,8 @@ fn noise_lines(noise: &ExpectedNoise, text: &mut String) {
     }
 }
 
-/// The sketch with the retained rows of its plan, where they are in a plan beside it and not in its file.
+/// Returns the sketch with the retained rows of its plan, if they are in a plan next to it and not
+/// in its own file.
 fn with_witnesses(sketch: &Sketch, path: &Path, common: &Common) -> Result<Option<Sketch>> {
     if !sketch.plan().lacks_witnesses() {
         return Ok(None);
@@ -193,7 +196,7 @@ fn with_witnesses(sketch: &Sketch, path: &Path, common: &Common) -> Result<Optio
     Ok(Some(sketch.clone().with_witnesses_of(&plan)?))
 }
 
-/// Looks for the rows of a table.
+/// Searches a file for the rows of a table.
 fn contained(
     table: &Path,
     plan: &Plan,
@@ -230,7 +233,7 @@ fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
     text
 }
 
-/// Whose masked sketch it is; the rest is in the sum of all.
+/// Prints the party of a masked sketch; only the sum of all parties contains the rest.
 fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
     if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
         let message = "--model, --theory, --contains and --noise belong to a sketch; the file is a masked sketch";
@@ -265,7 +268,7 @@ fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// A model in the words of `fit`.
+/// Prints a model in the same form as `fit`.
 fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
     if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
         let message =
@@ -304,7 +307,7 @@ fn inspect_model(args: &Inspect, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// The columns of the table that are measured, and how rows may be.
+/// Prints the measured columns of the table and the bounds of their rows.
 fn recipe_lines(text: &mut String, recipe: &Recipe, columns: &[String]) {
     let names = |names: &[String]| {
         let shown: Vec<String> = names.iter().take(12).map(|name| one_line(name)).collect();
@@ -353,7 +356,7 @@ fn text(args: &Inspect, plan: &Plan, found: &Inspection, raw: RawRows, bytes: us
     text
 }
 
-/// Columns that are listed.
+/// Maximum number of columns that are listed.
 const LISTED: usize = 60;
 
 fn line(text: &mut String, name: &str, value: &str) {
@@ -405,7 +408,7 @@ fn plan_lines(plan: &Plan, text: &mut String) {
     line(text, "collects", &plan.collect.names().join(", "));
 }
 
-/// One line per bandwidth; rank and condition only where they were computed.
+/// Prints one line per bandwidth, with rank and condition only if they were computed.
 fn bandwidth_table(found: &Inspection, text: &mut String) {
     let missed = found.missed.as_deref().unwrap_or(&[]);
     let dimensions = found.dimensions.as_ref();
@@ -444,7 +447,7 @@ fn bandwidth_table(found: &Inspection, text: &mut String) {
     }
 }
 
-/// "50/60" and the condition of one bandwidth.
+/// Returns the rank, such as "50/60", and the condition of one bandwidth.
 fn rank_text(found: &Inspection, rung: usize) -> (String, String) {
     let of = found.plan.landmarks.unwrap_or(0);
     match found.ranks.as_ref().filter(|r| rung < r.rank.len()) {
@@ -453,7 +456,7 @@ fn rank_text(found: &Inspection, rung: usize) -> (String, String) {
     }
 }
 
-/// Whether a mixture explains the sketch.
+/// Prints whether a mixture explains the sketch.
 fn model_lines(file: &Path, explanation: &Explanation, text: &mut String) {
     line(text, "model", &format!("{}: {}", file.display(), explanation.verdict.text()));
     line(text, "", &format!("{:>12} {:>12} {:>12}", "σ²", "residual", "noise floor"));
@@ -463,7 +466,7 @@ fn model_lines(file: &Path, explanation: &Explanation, text: &mut String) {
     }
 }
 
-/// What the theorems ask for and what the data gives.
+/// Prints the requirements of the theorems and the values of the data.
 fn theory_lines(t: &Theory, text: &mut String) {
     let whole = |x: f64| if x < 1e12 { thousands(x.ceil() as u64) } else { short(x) };
     let model = if t.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
@@ -587,13 +590,13 @@ fn theory_lines(t: &Theory, text: &mut String) {
     );
 }
 
-/// The columns of the plan from a table.
+/// Returns the columns of the plan from a table.
 fn rows_of(file: &Path, plan: &Plan) -> Result<Vec<Vec<f64>>> {
     let options = ReadOptions::default().columns(Columns::exactly(&plan.columns));
     Ok(Dataset::open([file], &options)?.read_all()?)
 }
 
-/// Where the retained rows of the plan are, which this file does not hold.
+/// Returns the location of the plan's retained rows, which this file does not contain.
 fn witnesses_elsewhere(path: &Path, plan: &Plan) -> String {
     match plan_beside(path, plan) {
         Some((found, _)) => format!("not in this file, but in {}", found.display()),

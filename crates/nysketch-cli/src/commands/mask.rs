@@ -1,4 +1,4 @@
-//! `nysketch mask`: a sketch that only counts in the sum of all parties.
+//! `nysketch mask`: creates a masked sketch, which counts only in the sum of all parties.
 
 use super::files::read_sketch;
 use super::parties::{in_groups, read_parties};
@@ -27,7 +27,7 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
     let public = key.party().public();
     let sketch = read_sketch(&args.sketch)?;
     let noise = noise(args)?;
-    // Once the session is in the ledger it is used, whether a file is there or not.
+    // A session in the ledger is used, whether or not the masked sketch is written.
     go_on()?;
     if args.new_key {
         new_session_ledger(&ledgers, &public)?;
@@ -71,7 +71,7 @@ pub fn run(args: &Mask, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// The noise that was asked for.
+/// Returns the noise that the options request.
 fn noise(args: &Mask) -> Result<Option<NoiseParams>> {
     let (Some(epsilon), Some(delta), Some(honest)) = (args.epsilon, args.delta, args.honest) else {
         return Ok(None);
@@ -81,7 +81,7 @@ fn noise(args: &Mask) -> Result<Option<NoiseParams>> {
     Ok(Some(NoiseParams { budget, spend, honest, other_people: args.disjoint_people }))
 }
 
-/// Warns where others than the owner can read a secret key.
+/// Warns if other users can read a secret key.
 fn warn_if_open(key: &Path) {
     #[cfg(unix)]
     {

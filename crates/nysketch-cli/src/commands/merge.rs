@@ -63,7 +63,7 @@ fn tell_people(total: &Sketch, args: &Merge, common: &Common) {
     }
 }
 
-/// Returns whether all files are masked sketches. Refuses a mixture of masked and plain ones.
+/// Whether all files are masked sketches. Refuses a mixture of masked and plain ones.
 fn all_masked(files: &[PathBuf]) -> Result<bool> {
     let masked = |path: &&PathBuf| Kind::of(path).is_ok_and(|kind| kind == Kind::Masked);
     let (Some(first), Some(other)) =
@@ -71,7 +71,7 @@ fn all_masked(files: &[PathBuf]) -> Result<bool> {
     else {
         return Ok(files.first().is_some_and(|path| masked(&path)));
     };
-    // An unreadable or damaged file has its own error.
+    // Report an unreadable or damaged file first.
     read_sketch(other)?;
     bail!(
         "{} is a masked sketch and {} a plain one; masked sketches are added up by themselves, all files of one session and no others",
@@ -110,7 +110,7 @@ fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
     }
 }
 
-/// Writes the release that the parties computed together.
+/// Writes the release that the parties have computed together.
 fn finish_release(release: &Release, output: &Path, more: Value, common: &Common) -> Result<()> {
     let bytes = release.to_bytes();
     write_bytes(output, &bytes)?;
@@ -129,7 +129,7 @@ fn finish_release(release: &Release, output: &Path, more: Value, common: &Common
     result(common, &json, &text)
 }
 
-/// Checks that no masked sketch is missing, and names the parties whose sketches are.
+/// Checks that no masked sketch is missing; the error names the parties of missing ones.
 fn check_parties(all: &Unmasking, list: &Path) -> Result<()> {
     let (parties, file) = (read_parties(list)?, list.display());
     let Some(label) = all.label() else { return Ok(()) };
@@ -183,8 +183,8 @@ fn read(path: &Path, drop_folds: bool) -> Result<Sketch> {
 #[derive(Default)]
 struct Parts<'a> {
     by_digest: HashMap<String, &'a Path>,
-    /// Rows by cell, or kernel sums if cells are not kept. A part of a sketch does not exceed it in
-    /// any of them.
+    /// Rows by cell, or kernel sums if cells are not kept. Every count of a part of a sketch is at
+    /// most the count of the sketch.
     counts: Vec<(&'a Path, Vec<i128>)>,
 }
 
@@ -218,7 +218,8 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Notes if the rows of one sketch may be among the rows of another; sums cannot prove it.
+    /// Prints a note if the rows of one sketch may be among the rows of another; the sums cannot
+    /// prove it.
     fn tell_contained(&self, common: &Common) {
         let within = |small: &[i128], large: &[i128]| {
             small != large

@@ -5,7 +5,7 @@ use nysketch::masking::{Parties, Party};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The list in the form of its file.
+/// A list of parties as it is written in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -28,7 +28,7 @@ pub fn read_parties(path: &Path) -> Result<Parties> {
         let line = |at: usize| text.get(..at).map_or(0, |before| before.lines().count().max(1));
         let place =
             error.span().map_or(String::new(), |span| format!("line {}: ", line(span.start)));
-        // Text in backquotes would be respelled as an option.
+        // Messages show text in backquotes as an option.
         anyhow!("{name}: {place}{}", error.message().replace('`', "'"))
     })?;
     let party = |line: &Line| Party::from_text(&line.id, &line.public);

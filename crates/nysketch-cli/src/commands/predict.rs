@@ -1,4 +1,4 @@
-//! `nysketch predict`: applies a model to rows in a stream.
+//! `nysketch predict`: applies a model to a stream of rows.
 
 use super::files::read_model;
 use super::plan::{invalid, tell_input};
@@ -77,7 +77,7 @@ pub fn run(args: &Predict, common: &Common) -> Result<()> {
     result(common, &json, &text)
 }
 
-/// Makes the predictor, on a GPU if one was requested or saves time.
+/// Creates the predictor, on a GPU if one was requested or saves time.
 pub fn on_device<'a>(
     model: &'a Model,
     device: &DeviceArg,
@@ -90,8 +90,7 @@ pub fn on_device<'a>(
     Ok(predictor)
 }
 
-/// Warns if a GPU failed. The processors of this machine have finished its work, so the results are
-/// correct.
+/// Warns if a GPU failed. The processors have finished its work, so the results are correct.
 pub fn tell_device(predictor: &Predictor<'_>) {
     predictor.device_remark().iter().for_each(|remark| warn(remark));
 }
@@ -168,7 +167,7 @@ fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Returns the kept columns with the predictions, and the losses through invalid rows; counts the
+/// Returns the kept columns with the predictions, and the losses from invalid rows; counts the
 /// flagged rows.
 fn apply(
     predictor: &Predictor<'_>,
@@ -211,7 +210,7 @@ pub fn unusable_rows(
     for (i, (number, row, _)) in block.rows().enumerate() {
         let codes = &block.codes[i * c..(i + 1) * c];
         let Some(j) = model.unusable(row, codes) else { continue };
-        // A row with too many missing values is left out, as in sketching.
+        // A row with too many missing values is excluded, as in sketching.
         if invalid == Invalid::Refuse && model.out_of_range(row).is_some() {
             let at = block.place(number, &model.columns[j]);
             return Err(Error::NonFinite { at, value: row[j] });

@@ -1,4 +1,4 @@
-//! `nysketch plan --private`: a plan with only public information.
+//! `nysketch plan --private`: creates a plan from public information only.
 
 use super::files::read_release;
 use super::plan::{params, tell_input};
@@ -92,11 +92,10 @@ fn make(args: &PlanArgs, common: &Common) -> Result<Planned> {
     let mut params = params(&args.input, &args.plan, common)?.device(args.device.device);
     params.log = args.plan.log.clone();
     params.column_weights = args.plan.weight_column.clone();
-    // Checks the parameters before any file is opened.
+    // Check the parameters before opening any file.
     params.clone().private(private.clone()).check()?;
     if !said.public.is_empty() {
-        // Invalid public rows are always skipped: no one's privacy depends on them, and other rows
-        // remain.
+        // Invalid public rows are always skipped: they affect no one's privacy.
         let input =
             InputArgs { input: said.public.clone(), skip_invalid: true, ..args.input.clone() };
         params = params.invalid(Invalid::Skip);
@@ -125,7 +124,7 @@ fn bounds_in(path: &Path) -> Result<Vec<(String, f64, f64)>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let all: BTreeMap<String, Spanned<[f64; 2]>> =
         toml::from_str(&text).map_err(|error: toml::de::Error| {
-            // Text in backquotes would be respelled as an option.
+            // Messages show text in backquotes as an option.
             let why = error.message().replace('`', "'");
             Usage(format!("{name}: {why}; lines look like age = [0, 120]"))
         })?;

@@ -1,4 +1,4 @@
-//! `nysketch privatize`: add noise to a sketch, so that it may be given away.
+//! `nysketch privatize`: adds noise to a sketch, so that it can be published.
 
 use super::files::read_sketch;
 use super::releases::tell_noise;
@@ -23,7 +23,7 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     let shares = shares(&args.spend)?;
     let sketch = read_sketch(&args.sketch)?;
     let ledgers = Ledgers::of_user()?;
-    // Once the release is in the ledger it counts, whether a file is there or not.
+    // A release in the ledger counts, whether or not its file is written.
     go_on()?;
     let (release, all) = Release::noted(&sketch, budget, &shares, &ledgers)
         .with_context(|| args.sketch.display().to_string())?;
@@ -60,12 +60,12 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     result(common, &json, text.trim_end())
 }
 
-/// How a budget is split, by the names of mechanisms.
+/// Converts the shares of a budget from the names of mechanisms.
 pub fn shares(said: &[(String, f64)]) -> nysketch::Result<Vec<(Mechanism, f64)>> {
     said.iter().map(|(name, share)| Ok((Mechanism::from_name(name)?, *share))).collect()
 }
 
-/// What each mechanism costs and how much noise it has.
+/// Formats the cost and the noise of each mechanism.
 pub fn noise(release: &Release) -> String {
     let line = |s: &Spending| {
         format!(
@@ -78,7 +78,7 @@ pub fn noise(release: &Release) -> String {
     release.spendings().iter().map(line).collect()
 }
 
-/// The noise of one number in a unit that people can read.
+/// Formats the noise of one number in a readable unit.
 pub fn noise_text(mechanism: Mechanism, deviation: f64, release: &Release) -> String {
     let noise = short(deviation * mechanism.unit(release.plan()));
     match mechanism {

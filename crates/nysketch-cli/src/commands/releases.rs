@@ -1,10 +1,10 @@
-//! Warnings that every command prints about a release.
+//! Warnings about releases, which every command prints.
 
 use crate::output::{short, thousands, warn};
 use nysketch::privacy::Release;
 
-/// Smallest signal-to-noise ratio without a warning: the total number of rows over the standard
-/// deviation of its noise.
+/// Minimum signal-to-noise ratio without a warning: the total number of rows divided by the
+/// standard deviation of its noise.
 const FEW: f64 = 10.0;
 
 /// Warns if a release is mostly noise.

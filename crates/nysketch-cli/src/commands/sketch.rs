@@ -1,4 +1,4 @@
-//! `nysketch sketch`: compress rows.
+//! `nysketch sketch`: computes the sketch of a table.
 
 use super::checkpoint::Checkpoint;
 use super::files::read_plan;
@@ -77,7 +77,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
         let params = params.engine(engine(args, &plan.sketched, input.as_ref(), common)?);
         return groups::run(args, column, &plan, input.as_ref(), params, start, common);
     }
-    // Rows that equal a witness are counted where they are dealt by a column.
+    // With folds by a column, rows that equal a retained row are counted during the pass.
     let (embedded, plan) = match args.fold_by {
         Some(_) => (plan.sketched.witness_rows().is_some(), plan.whole),
         None => (true, plan.sketched),
@@ -147,7 +147,7 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     tell(args, &sketch, &lost, size, common)
 }
 
-/// Where the rows are worked on.
+/// Returns the engine that adds the rows.
 fn engine(
     args: &SketchArgs,
     plan: &Arc<Plan>,
@@ -164,13 +164,13 @@ fn engine(
     Ok(engine)
 }
 
-/// How rows are assigned to folds, where that was asked for.
+/// Returns the rule that assigns rows to folds, if folds are requested.
 fn fold_rule(args: &SketchArgs) -> Result<Option<FoldRule>> {
     let by = args.fold_by.clone().map_or(FoldBy::Content, FoldBy::Key);
     Ok(args.folds.map(|count| FoldRule::new(count, by)).transpose()?)
 }
 
-/// What does not go with a plan that protects people.
+/// Refuses options that cannot be combined with a plan that protects people.
 fn check_people(args: &SketchArgs, plan: &Plan) -> Result<()> {
     let Some(people) = plan.people() else { return Ok(()) };
     let stdin = args.input.input.iter().any(|p| p == Path::new("-"));
@@ -189,7 +189,7 @@ fn check_people(args: &SketchArgs, plan: &Plan) -> Result<()> {
     }
 }
 
-/// Reports the rows that did not count since they are more than one person may have.
+/// Reports the rows that do not count because a person has too many.
 fn tell_uncounted(run: &Run, common: &Common) {
     let (left_out, without) = run.uncounted();
     let Some(people) = run.sketch().plan().people() else { return };
@@ -209,10 +209,10 @@ fn tell_uncounted(run: &Run, common: &Common) {
     }
 }
 
-/// Share of rows beyond the bounds from which on these may be in other units.
+/// Minimum share of rows beyond the bounds that suggests a different unit.
 const MANY_BEYOND: f64 = 0.05;
 
-/// Reports the rows that had to be brought into the bounds of a private plan.
+/// Reports the rows that were clipped to the bounds of a private plan.
 fn tell_beyond(run: &Run, common: &Common) {
     let (beyond, all) = (run.beyond(), run.sketch().rows().max(1));
     let share = beyond as f64 / all as f64;
@@ -225,12 +225,12 @@ fn tell_beyond(run: &Run, common: &Common) {
     }
 }
 
-/// The column whose text comes with every row.
+/// Returns the column whose text is read with every row.
 fn key(args: &SketchArgs) -> Option<&str> {
     args.by.as_deref().or(args.fold_by.as_deref())
 }
 
-/// A remark where folds have no rows.
+/// Returns a remark if folds are empty.
 fn empty_folds(sketch: &Sketch) -> Option<String> {
     let folds = sketch.folds()?;
     let empty = (0..folds.len()).filter(|fold| folds.rows(*fold) == 0).count();
@@ -281,7 +281,8 @@ fn tell(
     result(common, &json, &text)
 }
 
-/// A plan says itself what becomes of rows that lack values, but for skipping them.
+/// Refuses options for missing values, except skipping: the plan decides how to use incomplete
+/// rows.
 fn check_missing(args: &SketchArgs, plan: &Plan) -> Result<()> {
     let message = match args.plan.missing {
         Some(MissingArg::Skip) if plan.is_partial() => {
@@ -295,7 +296,8 @@ fn check_missing(args: &SketchArgs, plan: &Plan) -> Result<()> {
     Err(Usage(message.into()).into())
 }
 
-/// The input with the columns of a plan; `None` where every file is empty and may be.
+/// Opens the input with the columns of a plan; `None` if every file is empty and empty input is
+/// allowed.
 fn open_for_plan(
     args: &SketchArgs,
     input: &InputArgs,
@@ -304,7 +306,7 @@ fn open_for_plan(
 ) -> Result<Option<Dataset>> {
     let mut input = input.clone();
     let stdin = |p: &PathBuf| p == Path::new("-");
-    // Under a private plan a file without a header may be empty: an error would depend on its rows.
+    // A file without a header may be empty under a private plan: an error would depend on its rows.
     if args.allow_empty && !(plan.private.is_some() && input.no_header) {
         let not_empty =
             |p: &PathBuf| stdin(p) || std::fs::metadata(p).map_or(true, |m| m.len() > 0);

@@ -1,5 +1,5 @@
-//! The container: named tensors and one string of metadata in a safetensors file whose bytes are a
-//! function of its content.
+//! The container: named tensors and one metadata string in a safetensors file. The content
+//! determines every byte of the file.
 
 use crate::error::{FormatError, Result};
 use crate::numeric::digest::sha256_of;
@@ -9,17 +9,17 @@ use std::collections::{HashMap, HashSet};
 
 /// The one metadata key.
 const KEY: &str = "nysketch";
-/// The tensor that holds the checksum; always the last four bytes of the file.
+/// The tensor with the checksum; always the last four bytes of the file.
 const CHECKSUM: &str = "crc32";
 
-/// Bytes of a tensor that are made at once, about.
+/// Approximate number of bytes of a tensor that are generated at once.
 const CHUNK: usize = 1 << 16;
 
-/// What takes bytes in their order.
+/// A function that receives bytes in order.
 type Out<'a> = &'a mut dyn FnMut(&[u8]);
 
-/// A tensor to be written: its bytes are made in chunks when they are wanted, since all of them
-/// take as much memory as a sketch.
+/// A tensor to write. Its bytes are generated in chunks on demand, because all of them would need
+/// as much memory as the sketch.
 pub struct Tensor<'a> {
     name: String,
     dtype: Dtype,
@@ -28,7 +28,7 @@ pub struct Tensor<'a> {
 }
 
 impl<'a> Tensor<'a> {
-    /// From values.
+    /// Creates a tensor from values.
     pub fn new<const N: usize, T>(
         name: impl Into<String>,
         dtype: Dtype,
@@ -66,21 +66,21 @@ fn write_chunks<const N: usize, T>(
     out(&chunk);
 }
 
-/// What a file holds.
+/// The content of a file.
 pub struct Content<'a> {
     metadata: String,
-    /// In the order of the file.
+    /// The tensors in the order of the file.
     tensors: Vec<Tensor<'a>>,
 }
 
 impl<'a> Content<'a> {
-    /// From its parts, to which the checksum is added.
+    /// Combines the parts and adds the checksum.
     pub fn new(metadata: String, mut tensors: Vec<Tensor<'a>>) -> Self {
         tensors.sort_by(|a, b| b.dtype.cmp(&a.dtype).then(a.name.cmp(&b.name)));
         Content { metadata, tensors }
     }
 
-    /// The length of the header, and the header.
+    /// Returns the length of the header, followed by the header.
     fn header(&self) -> Vec<u8> {
         let (mut infos, mut start) = (Vec::new(), 0);
         for tensor in &self.tensors {
@@ -96,14 +96,14 @@ impl<'a> Content<'a> {
         let info = HashMap::from([(KEY.to_string(), self.metadata.clone())]);
         let header = Metadata::new(Some(info), infos).expect("few tensors of known size");
         let mut json = serde_json::to_vec(&header).expect("names and numbers are valid JSON");
-        // Filled up to whole words.
+        // Pad the header to a multiple of eight bytes.
         json.resize(json.len().next_multiple_of(8), b' ');
         let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
         bytes.extend(json);
         bytes
     }
 
-    /// Writes the file in parts; the checksum of all before it comes last.
+    /// Writes the file in parts. The last part is the checksum of all previous bytes.
     pub fn write(&self, mut out: impl FnMut(&[u8])) {
         let mut checksum = crc32fast::Hasher::new();
         let header = self.header();
@@ -118,7 +118,7 @@ impl<'a> Content<'a> {
         out(&checksum.finalize().to_le_bytes());
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
         let body = self.tensors.iter().map(Tensor::len).sum::<usize>();
         let mut bytes = Vec::with_capacity(body + self.metadata.len() + CHUNK);
@@ -126,12 +126,12 @@ impl<'a> Content<'a> {
         bytes
     }
 
-    /// SHA-256 of the file, in hexadecimal.
+    /// Returns the SHA-256 of the file in hexadecimal.
     pub fn sha256(&self) -> String {
         sha256_of(|take| self.write(take))
     }
 
-    /// Whether these are the bytes of the file.
+    /// Whether these bytes equal the file.
     pub fn is_encoded_as(&self, bytes: &[u8]) -> bool {
         let (mut rest, mut same) = (bytes, true);
         self.write(|part| match rest.split_at_checked(part.len()) {
@@ -145,24 +145,24 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The error for a container that cannot be read.
+/// Creates the error for a container that cannot be read.
 fn damaged(error: SafeTensorError) -> FormatError {
     FormatError::Container(error.to_string())
 }
 
-/// An error about a value.
+/// Creates an error about a value.
 pub fn value_error(what: impl Into<String>) -> crate::error::Error {
     FormatError::Value(what.into()).into()
 }
 
-/// The tensors of a file, each of which must be asked for.
+/// The tensors of a file. Each one must be read.
 pub struct Reader<'a> {
     container: SafeTensors<'a>,
     names: HashSet<String>,
 }
 
 impl<'a> Reader<'a> {
-    /// Opens a container and gives its metadata, before anything else is looked at.
+    /// Opens a container and returns its metadata before any tensor is read.
     pub fn open(bytes: &'a [u8]) -> Result<(Self, String)> {
         let container = SafeTensors::deserialize(bytes).map_err(damaged)?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
@@ -175,17 +175,18 @@ impl<'a> Reader<'a> {
         Ok(self.container.tensor(name).map_err(|_| FormatError::MissingTensor(name.into()))?)
     }
 
-    /// Whether there is a tensor of this name.
+    /// Whether a tensor of this name exists.
     pub fn has(&self, name: &str) -> bool {
         self.container.tensor(name).is_ok()
     }
 
-    /// First dimension of a tensor. Sizes are bounded by the file's own, which is in memory.
+    /// Returns the first dimension of a tensor. It is bounded by the size of the file, which is in
+    /// memory.
     pub fn length(&self, name: &str) -> Result<usize> {
         Ok(self.view(name)?.shape().first().copied().unwrap_or(0))
     }
 
-    /// The bytes of a tensor of this type and shape.
+    /// Returns the bytes of a tensor of this type and shape.
     pub fn tensor(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&'a [u8]> {
         let view = self.view(name)?;
         if view.dtype() != dtype || view.shape() != shape {
@@ -200,7 +201,7 @@ impl<'a> Reader<'a> {
         Ok(view.data())
     }
 
-    /// Finite doubles.
+    /// Reads finite doubles.
     pub fn f64s(&mut self, name: &str, n: usize) -> Result<Vec<f64>> {
         let bytes = self.tensor(name, Dtype::F64, &[n])?;
         let values: Vec<f64> =
@@ -213,19 +214,19 @@ impl<'a> Reader<'a> {
         Ok(values)
     }
 
-    /// Integers.
+    /// Reads integers.
     pub fn i32s(&mut self, name: &str, n: usize) -> Result<Vec<i32>> {
         let bytes = self.tensor(name, Dtype::I32, &[n])?;
         Ok(bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)).collect())
     }
 
-    /// Single-precision numbers, row-major.
+    /// Reads single-precision numbers in row-major order.
     pub fn f32s(&mut self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>> {
         let bytes = self.tensor(name, Dtype::F32, &[rows, columns])?;
         Ok(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
     }
 
-    /// The last tensor must be the checksum of all before it.
+    /// Checks that the last tensor is the checksum of all previous bytes.
     pub fn check_checksum(&self, bytes: &[u8]) -> Result<()> {
         let view = self.view(CHECKSUM)?;
         if view.dtype() != Dtype::U8 || view.shape() != [4] {
@@ -240,7 +241,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Every tensor must have been asked for.
+    /// Checks that every tensor was read.
     pub fn finish(&self) -> Result<()> {
         for name in self.container.names() {
             if name != CHECKSUM && !self.names.contains(name) {

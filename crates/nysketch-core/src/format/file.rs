@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Prefix of temporary names.
 const PREFIX: &str = ".nysketch-";
-/// Age from which a temporary file is considered left behind by a killed program.
+/// Minimum age at which a temporary file counts as left behind by a killed program.
 const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The writer that fills a file.
@@ -25,7 +25,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Fails early if a file cannot be created at `path`. Folders, devices, pipes, secret keys and
-/// ledgers are never replaced: the loss of a key or a ledger cannot be repaired.
+/// ledgers are never replaced: the loss of a key or a ledger is permanent.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     if let Ok(metadata) = path.metadata() {
         let (kind, message) = if metadata.is_dir() {
@@ -53,7 +53,7 @@ fn check_folder(path: &Path) -> io::Result<()> {
         let message = format!("the folder {} does not exist", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    // Only the kind of the error: its message would contain the temporary name.
+    // Keep only the kind of the error: its message contains the temporary name.
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| e.kind().into())
 }
 
@@ -62,7 +62,8 @@ pub const KEY_START: &[u8] = b"nysketch secret key ";
 /// First bytes of a ledger.
 pub const LEDGER_START: &[u8] = b"{\"nysketch_ledger\":";
 
-/// Names a file that is never replaced, by its first bytes. A file that cannot be read may be one.
+/// Returns the description of a file that is never replaced, based on its first bytes. An
+/// unreadable file may be one.
 fn irreplaceable(path: &Path) -> io::Result<Option<&'static str>> {
     let kinds = [(KEY_START, "a secret key"), (LEDGER_START, "a ledger")];
     let mut start = Vec::new();
@@ -70,8 +71,8 @@ fn irreplaceable(path: &Path) -> io::Result<Option<&'static str>> {
     Ok(kinds.iter().find(|(first, _)| start.starts_with(first)).map(|(_, what)| *what))
 }
 
-/// Whether two paths lead to the same file through any links, or to the same place if no file
-/// exists there.
+/// Whether two paths lead to the same file through any links, or to the same place if the file does
+/// not exist.
 pub fn same(a: &Path, b: &Path) -> bool {
     if place(a).is_some_and(|a| place(b) == Some(a)) {
         return true;
@@ -120,7 +121,7 @@ pub fn write<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Out) -> Result<(), E>,
 ) -> Result<(), E> {
-    // Replaces the target of a link, not the link.
+    // Replace the target of a link, not the link.
     let target = path.canonicalize();
     let path = target.as_deref().unwrap_or(path);
     check_writable(path)?;
@@ -140,7 +141,7 @@ pub fn write<E: From<io::Error>>(
     if let Ok(there) = path.metadata() {
         file.as_file().set_permissions(there.permissions())?;
     }
-    // Writes through the plain file, because errors of the named one contain the temporary name.
+    // Write to the plain file: errors of the named file contain the temporary name.
     let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
     fill(&mut out)?;
     out.into_inner().map_err(|e| e.into_error())?;
@@ -179,7 +180,7 @@ fn remove_leftovers(folder: &Path, ours: &File) {
     }
 }
 
-/// Removes a folder if it holds only sketches.
+/// Removes a folder if it contains only sketches.
 fn remove_sketches(folder: &Path) {
     let Ok(entries) = folder.read_dir() else { return };
     let files: Vec<_> = entries.flatten().map(|e| e.path()).collect();

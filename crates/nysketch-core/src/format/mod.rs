@@ -1,8 +1,7 @@
-//! Plan and sketch files: FORMAT.md in code.
+//! Plan and sketch files, as defined in FORMAT.md.
 //!
-//! A file is a safetensors container whose bytes are a function of its content: reading checks
-//! every rule of FORMAT.md and then encodes what was read again; a file that does not come out
-//! byte for byte the same is refused.
+//! A file is a safetensors container. Its content determines every byte: a reader checks every rule
+//! of FORMAT.md, encodes the content again, and refuses a file whose bytes differ.
 
 pub mod container;
 pub mod file;

@@ -1,4 +1,4 @@
-//! The plan in a file.
+//! Encoding of plans.
 
 use super::container::{Content, Reader, Tensor, value_error};
 use crate::error::names::Named;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Versions of the format that are read. A file has the least version that can hold its content.
+/// Supported versions of the format. A file has the lowest version that supports its content.
 pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// The section of retained rows, and its tensor.
@@ -32,58 +32,59 @@ const WITNESS_ROWS: &str = "witnesses.rows";
 const WITNESS_LEVELS: &str = "witnesses.levels";
 const WITNESS_WEIGHTS: &str = "witnesses.weights";
 
-/// The section of a sketch's folds.
+/// The section of the folds of a sketch.
 pub const FOLDS: &str = "folds";
 
-/// Sections that a plan or a sketch may have, from version 2 on.
+/// Optional sections of a plan or a sketch, since version 2.
 const SECTIONS: [&str; 2] = [FOLDS, WITNESSES];
 
-/// The metadata: canonical JSON, keys in alphabetical order.
+/// The metadata: canonical JSON with keys in alphabetical order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metadata {
-    /// From version 3 on.
+    /// Since version 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     categories: Option<Vec<Levels>>,
     collect: Vec<String>,
     columns: Vec<String>,
     features: String,
-    /// The plan's fingerprint, in a sketch.
+    /// The fingerprint of the plan, in a sketch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     format: u64,
-    /// From version 2 on.
+    /// Since version 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<String>,
-    /// What kind of file it is.
+    /// The kind of the file.
     pub kind: String,
-    /// From version 3 on.
+    /// Since version 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     least_present: Option<u64>,
-    /// From version 4 on: whose masked sketch it is.
+    /// Since version 4: the party of a masked sketch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masked: Option<Value>,
-    /// From version 4 on.
+    /// Since version 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     private: Option<Bounded>,
-    /// From version 4 on: what a release costs.
+    /// Since version 4: the cost of a release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<Value>,
     sampling: Option<String>,
-    /// From version 2 on: the SHA-256 of each section by its name, and how rows are assigned to folds.
+    /// Since version 2: the SHA-256 of each section by name, and the rule that assigns rows to
+    /// folds.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<BTreeMap<String, String>>,
     seed: u64,
-    /// From version 3 on.
+    /// Since version 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<StepOf>>,
-    /// From version 3 on.
+    /// Since version 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     units: Option<Vec<[usize; 2]>>,
     weights: Option<String>,
 }
 
-/// A category; its weight is in a tensor.
+/// A category; its weight is stored in a tensor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Levels {
@@ -91,7 +92,7 @@ struct Levels {
     name: String,
 }
 
-/// What rows are brought into; the bounds are in tensors.
+/// The parameters of a private plan; the bounds are stored in tensors.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bounded {
@@ -101,7 +102,7 @@ struct Bounded {
     spent: u64,
 }
 
-/// Who is protected, where that is not a single row.
+/// The protected unit, if it is not a single row.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RowsPer {
@@ -122,7 +123,7 @@ impl Bounded {
     }
 }
 
-/// Where a column of numbers comes from.
+/// The source of a column of numbers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepOf {
@@ -131,19 +132,19 @@ struct StepOf {
 }
 
 impl Metadata {
-    /// What says how to read a plan.
+    /// Returns the metadata of a plan.
     pub fn of_plan(plan: &Plan) -> Self {
         Metadata::new(plan, "plan", None, None)
     }
 
-    /// What says how to read a sketch.
+    /// Returns the metadata of a sketch.
     pub fn of_sketch(sketch: &Sketch) -> Self {
         let folds = sketch.folds().map(|folds| folds.rule().to_text());
         Metadata::new(sketch.plan(), "sketch", Some(sketch.plan().fingerprint()), folds)
     }
 
-    /// Describes a file of another kind over a plan: a release or a masked sketch. What they say of
-    /// themselves is theirs to define, as JSON with keys in alphabetical order.
+    /// Returns the metadata of a release or a masked sketch over a plan. Each kind defines its own
+    /// part, as JSON with keys in alphabetical order.
     pub fn of_kind(kind: &str, plan: &Plan, masked: Option<Value>, release: Option<Value>) -> Self {
         let metadata = Metadata::new(plan, kind, Some(plan.fingerprint()), None);
         Metadata { masked, release, ..metadata }
@@ -187,22 +188,23 @@ impl Metadata {
         }
     }
 
-    /// The digest of the section of retained rows, where there is one.
+    /// Returns the digest of the section of retained rows, if it exists.
     pub fn witnesses(&self) -> Option<&str> {
         self.sections.as_ref()?.get(WITNESSES).map(String::as_str)
     }
 
-    /// How the rows of a sketch are dealt to folds, where they are.
+    /// Returns the rule that assigns the rows of a sketch to folds, if it has folds.
     pub fn folds(&self) -> Option<&str> {
         self.sections.as_ref()?.get(FOLDS).map(String::as_str)
     }
 
-    /// Canonical JSON.
+    /// Encodes the metadata as canonical JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers are valid JSON")
     }
 
-    /// Reads the version first, so that a newer file is not called damaged.
+    /// Decodes the metadata. The version is read first, so that a newer file is not reported as
+    /// damaged.
     pub fn from_json(json: &str) -> Result<Self> {
         let damaged = |e: serde_json::Error| FormatError::Metadata(e.to_string());
         let value: serde_json::Value = serde_json::from_str(json).map_err(damaged)?;
@@ -215,7 +217,7 @@ impl Metadata {
     }
 }
 
-/// The least version that can hold a plan and these sections.
+/// Returns the lowest version that supports a plan and these sections.
 fn version(plan: &Plan, sections: &BTreeMap<String, String>) -> u64 {
     let first = plan.kernel == Kernel::Gaussian
         && matches!(
@@ -230,30 +232,31 @@ fn version(plan: &Plan, sections: &BTreeMap<String, String>) -> u64 {
     }
 }
 
-/// The digest of each section of a plan by its name.
+/// Returns the digest of each section of a plan by name.
 fn sections(plan: &Plan) -> BTreeMap<String, String> {
     let witnesses = plan.witnesses.as_ref().map(|w| (WITNESSES.into(), w.digest().into()));
     witnesses.into_iter().collect()
 }
 
 impl Plan {
-    /// The bytes of the plan's file, with the retained rows where they are at hand.
+    /// Returns the bytes of the plan's file, including the retained rows if they are available.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.content().encode()
     }
 
-    /// What the plan's file holds.
+    /// Returns the content of the plan's file.
     pub(super) fn content(&self) -> Content<'_> {
         self.with_sections(section_tensors(self))
     }
 
-    /// SHA-256, in hexadecimal, of the plan's file without the tensors of sections, whose digests are in it: the
-    /// same whether or not retained rows are at hand.
+    /// Returns the SHA-256, in hexadecimal, of the plan's file without the tensors of sections,
+    /// whose digests are in the metadata. It does not depend on whether the retained rows are
+    /// available.
     pub fn fingerprint(&self) -> String {
         self.with_sections(Vec::new()).sha256()
     }
 
-    /// What the fingerprint is taken of: plans are the same if these bytes are.
+    /// Returns the bytes that the fingerprint hashes: two plans are equal if these bytes are equal.
     pub(crate) fn identity(&self) -> Vec<u8> {
         self.with_sections(Vec::new()).encode()
     }
@@ -265,7 +268,7 @@ impl Plan {
     }
 }
 
-/// The tensors of a plan's sections, as far as they are at hand.
+/// Returns the tensors of a plan's available sections.
 pub fn section_tensors(plan: &Plan) -> Vec<Tensor<'_>> {
     let levels = plan.witnesses.as_ref().map_or(&[][..], |w| w.levels());
     let levels = (!levels.is_empty()).then(|| level_tensor(WITNESS_LEVELS, plan, levels));
@@ -288,14 +291,14 @@ fn f64s<'a>(name: &'static str, values: &'a [f64]) -> Tensor<'a> {
     Tensor::new(name, Dtype::F64, vec![values.len()], values, |x| x.to_le_bytes())
 }
 
-/// A level of each category for each of some points.
+/// Returns a tensor with the level of each category for each point.
 fn level_tensor<'a>(name: &'static str, plan: &Plan, levels: &'a [u32]) -> Tensor<'a> {
     let categories = plan.categories().len();
     let shape = vec![levels.len() / categories, categories];
     Tensor::new(name, Dtype::I32, shape, levels, |x| x.to_le_bytes())
 }
 
-/// The tensors of a plan, but for those of its sections.
+/// Returns the tensors of a plan except those of its sections.
 pub fn plan_tensors(plan: &Plan) -> Vec<Tensor<'_>> {
     let (d, points) = (plan.dims(), plan.features.points());
     let name = points_name(plan.features.name());
@@ -333,7 +336,8 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     let scale = reader.f64s("scale", d)?;
     let bandwidths = reader.f64s("bandwidths", reader.length("bandwidths")?)?;
     let exponent = reader.i32s("exponent", d)?;
-    // Before powers of two are made of them; everything else is checked by the plan itself.
+    // Exponents must be in range before the powers of two are computed; the plan checks everything
+    // else.
     if !exponent.iter().all(|e| EXPONENTS.contains(e)) {
         return Err(value_error(format!("an exponent is outside {EXPONENTS:?}")));
     }
@@ -407,7 +411,7 @@ pub fn read_plan(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Reads how the columns come from those of a table.
+/// Reads the preprocessing that turns the columns of a table into those of the plan.
 fn read_recipe(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Recipe> {
     let Metadata { categories, steps, units, least_present, .. } = metadata;
     let (categories, steps, units) = match (metadata.format, categories, steps, units) {
@@ -438,7 +442,7 @@ fn read_recipe(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Recipe> {
     Ok(recipe)
 }
 
-/// Reads a level of each category for each of some points.
+/// Reads the level of each category for each point.
 fn read_levels(
     reader: &mut Reader<'_>,
     name: &'static str,
@@ -449,7 +453,7 @@ fn read_levels(
     Ok(bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
 }
 
-/// Reads the section of retained rows; they may be elsewhere.
+/// Reads the section of retained rows, whose tensor may be absent.
 fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option<Witnesses>> {
     let Some(digest) = metadata.witnesses() else { return Ok(None) };
     if !is_sha256(digest) {

@@ -1,4 +1,4 @@
-//! Reading a file: container, checksum and plan first, then what its kind adds.
+//! Reading of files: container, checksum and plan first, then the content of each kind.
 
 use super::container::{Content, Reader};
 use super::plan::{Metadata, read_plan};
@@ -8,22 +8,20 @@ use crate::plan::Plan;
 use crate::sketch::Sketch;
 use std::sync::Arc;
 
-/// First bytes of a file that [`may_be_file`] looks at.
+/// Number of bytes that [`may_be_file`] needs.
 pub const START: usize = 9;
 
-/// Whether a file that starts like this may be a plan or a sketch: eight bytes with the length of a
-/// header, of which the upper four are zero, and a brace.
+/// Whether a file with these first bytes may be a plan or a sketch: eight bytes with the length of
+/// a header, of which the upper four are zero, and a brace.
 pub fn may_be_file(start: &[u8]) -> bool {
     start.get(4..START) == Some(b"\0\0\0\0{")
 }
 
 /// A file whose container, checksum, metadata and plan have been read.
 pub struct Opened<'a> {
-    /// The tensors that are still to be read.
+    /// The tensors that have not been read yet.
     pub reader: Reader<'a>,
-    /// The metadata.
     pub metadata: Metadata,
-    /// The plan.
     pub plan: Arc<Plan>,
     bytes: &'a [u8],
 }
@@ -42,7 +40,7 @@ impl<'a> Opened<'a> {
         Ok(Opened { reader, metadata, plan, bytes })
     }
 
-    /// Opens a file that must be of this kind.
+    /// Opens a file that must have this kind.
     pub fn of_kind(bytes: &'a [u8], expected: &'static str) -> Result<Self> {
         let opened = Opened::new(bytes)?;
         match opened.metadata.kind.as_str() {
@@ -55,7 +53,7 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Checks that the file names the fingerprint of its plan.
+    /// Checks that the file contains the fingerprint of its plan.
     pub fn check_fingerprint(&self) -> Result<()> {
         let found = self.metadata.fingerprint.clone().unwrap_or_default();
         let expected = self.plan.fingerprint();
@@ -66,7 +64,8 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Checks that every tensor was read and that the bytes are the canonical ones of `content`.
+    /// Checks that every tensor was read and that the bytes are the canonical encoding of
+    /// `content`.
     pub fn close(self, content: &Content<'_>) -> Result<()> {
         self.reader.finish()?;
         if content.is_encoded_as(self.bytes) {
@@ -78,13 +77,13 @@ impl<'a> Opened<'a> {
 }
 
 impl Plan {
-    /// Reads the bytes of a plan's file, checking every rule of the format.
+    /// Decodes a plan and checks every rule of the format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let plan = Self::read(Opened::of_kind(bytes, "plan")?)?;
         Ok(Arc::unwrap_or_clone(plan))
     }
 
-    /// Reads an opened file.
+    /// Reads a plan from an opened file.
     pub fn read(opened: Opened<'_>) -> Result<Arc<Self>> {
         let plan = opened.plan.clone();
         opened.close(&plan.content())?;
@@ -93,12 +92,12 @@ impl Plan {
 }
 
 impl Sketch {
-    /// Reads the bytes of a sketch's file, checking every rule of the format.
+    /// Decodes a sketch and checks every rule of the format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(Opened::of_kind(bytes, "sketch")?)
     }
 
-    /// Reads an opened file.
+    /// Reads a sketch from an opened file.
     pub fn read(mut opened: Opened<'_>) -> Result<Self> {
         let plan = opened.plan.clone();
         let sketch = read_sketch(&mut opened.reader, &opened.metadata, plan)?;

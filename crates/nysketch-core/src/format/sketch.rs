@@ -1,4 +1,4 @@
-//! The sums in a file.
+//! Encoding of sketches.
 
 use super::container::{Content, Reader, Tensor, value_error};
 use super::plan::{FOLDS, Metadata, plan_tensors, section_tensors};
@@ -13,25 +13,28 @@ use safetensors::tensor::Dtype;
 use std::sync::Arc;
 
 impl Sketch {
-    /// The bytes of the sketch's file, with the plan's retained rows where they are at hand.
+    /// Returns the bytes of the sketch's file, including the retained rows of the plan if they are
+    /// available.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.content().encode()
     }
 
-    /// What the sketch's file holds.
+    /// Returns the content of the sketch's file.
     pub(super) fn content(&self) -> Content<'_> {
         self.with_sections(section_tensors(self.plan()))
     }
 
-    /// SHA-256, in hexadecimal, of the sketch's file without retained rows. Sketches of the same
-    /// rows by the same plan have the same digest.
+    /// Returns the SHA-256, in hexadecimal, of the sketch's file without retained rows. Sketches of
+    /// the same rows by the same plan have the same digest; other sketches have a different one
+    /// with near certainty.
     pub fn digest(&self) -> String {
         self.with_sections(Vec::new()).sha256()
     }
 
-    /// SHA-256, in hexadecimal, of the plan's fingerprint and of all sums over rows: what ledgers know a sketch by. It leaves out
-    /// folds, skipped rows and the most rows of a person, so that it is the same however the same rows were sketched and merged,
-    /// and it does not depend on how a file stores sums.
+    /// Returns the SHA-256, in hexadecimal, of the plan's fingerprint and of all sums over rows, by
+    /// which ledgers identify a sketch. It excludes folds, skipped rows and the maximum number of
+    /// rows per person, so that it does not depend on how the same rows were sketched and merged.
+    /// It also does not depend on how a file stores the sums.
     pub fn rows_digest(&self) -> String {
         let plan = self.plan();
         let mut specs = plan.measured().specs();
@@ -61,12 +64,12 @@ impl Sketch {
     }
 }
 
-/// The shape of a sum in a file: two words for each integer.
+/// Returns the shape of a sum in a file: two words for each integer.
 fn shape(spec: &Spec) -> Vec<usize> {
     spec.shape.iter().copied().chain([2]).collect()
 }
 
-/// A sum of one or more sets of rows, one after the other.
+/// Returns the tensor of a sum for one or more sets of rows, one after the other.
 fn sum_tensor<'a>(name: String, spec: &Spec, shape: Vec<usize>, all: &'a [Sums]) -> Tensor<'a> {
     let sum = spec.sum;
     let values = all.iter().flat_map(move |sums| sums[sum].iter());
@@ -74,15 +77,15 @@ fn sum_tensor<'a>(name: String, spec: &Spec, shape: Vec<usize>, all: &'a [Sums])
     Tensor::new(name, Dtype::U64, shape, values, |x| x.to_le_bytes())
 }
 
-/// The name of a sum of all folds but the last.
+/// Returns the tensor name of a sum for all folds except the last.
 fn of_folds(spec: &Spec) -> String {
     format!("{FOLDS}.{}", spec.sum.name())
 }
 
-/// The tensor of what is counted for witnesses.
+/// The tensor of the counts for the retained rows.
 const FOLD_WITNESSES: &str = "folds.witnesses";
 
-/// The sums of all folds but the last, which has the rest.
+/// Returns the tensors of all folds except the last, which is the remainder.
 fn fold_tensors<'a>(plan: &Plan, folds: &'a Folds) -> Vec<Tensor<'a>> {
     let stored = &folds.sums()[..folds.len() - 1];
     let sums = plan.measured().specs().into_iter().map(|spec| {
@@ -96,7 +99,7 @@ fn fold_tensors<'a>(plan: &Plan, folds: &'a Folds) -> Vec<Tensor<'a>> {
     sums.chain(witnesses).collect()
 }
 
-/// Reads the sums of all folds but the last, and what they leave to the last of `total`.
+/// Reads the sums of all folds except the last, and computes the last as the remainder of `total`.
 fn read_folds(reader: &mut Reader<'_>, rule: &str, plan: &Plan, total: &Sums) -> Result<Folds> {
     let rule = FoldRule::from_text(rule)
         .ok_or_else(|| value_error(format!("the section '{FOLDS}' contains '{rule}'")))?;
@@ -123,7 +126,7 @@ fn read_folds(reader: &mut Reader<'_>, rule: &str, plan: &Plan, total: &Sums) ->
     Ok(Folds::from_parts(rule, folds, witnesses))
 }
 
-/// The 128-bit integers of a tensor.
+/// Returns the 128-bit integers of a tensor.
 fn integers(bytes: &[u8]) -> impl Iterator<Item = i128> {
     bytes.as_chunks::<16>().0.iter().map(|b| i128::from_le_bytes(*b))
 }
@@ -139,7 +142,7 @@ pub fn read_sketch(
     metadata: &Metadata,
     plan: Arc<Plan>,
 ) -> Result<Sketch> {
-    // Memory is taken only for tensors that are there.
+    // Allocate memory only for tensors that the file contains.
     let mut sums = Sums::none();
     for spec in plan.measured().specs() {
         let bytes = reader.tensor(spec.sum.name(), Dtype::U64, &shape(&spec))?;

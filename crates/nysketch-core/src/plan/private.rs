@@ -1,35 +1,38 @@
-//! What makes a plan private: bounds that every row is brought into, so that no row can add more to the sums than is known
-//! before any is read.
+//! The bounds of a private plan. Every row is clipped to them, so that the maximum effect of a row
+//! on the sums is known before any row is read.
 //!
-//! Both steps are part of the pass, row by row, in every engine. FORMAT.md defines them, and docs/PRIVACY.md derives from
-//! them how far one row can move the sums.
+//! Clipping to the bounds and to the radius are part of the pass, row by row, in every engine.
+//! FORMAT.md defines both steps, and docs/PRIVACY.md derives the maximum effect of one row on the
+//! sums.
 
 use crate::error::{Error, Result};
 use crate::numeric::fixed::power_of_two;
 use crate::numeric::points::Points;
 use crate::plan::frame::Frame;
 
-/// Bits of the largest coordinate of a row within the bounds: columns of a private plan share one unit, 2^(bits − 28) where
-/// coordinates reach 2^bits.
+/// Number of bits of the largest coordinate of a row within the bounds. The columns of a private
+/// plan share one unit: 2^(bits − 28) if the coordinates are at most 2^bits.
 pub(crate) const BOUNDED_BITS: i32 = 28;
 
-/// Largest radius in units, twice the diagonal of a box of 2¹⁶ columns.
+/// Maximum radius in units: twice the diagonal of a box of 2¹⁶ columns.
 pub const MAX_RADIUS: u64 = 1 << (BOUNDED_BITS + 10);
 
-/// Largest coordinate of a row within the bounds, in units.
+/// Maximum coordinate of a row within the bounds, in units.
 pub(crate) const MAX_REACH: u64 = 1 << (BOUNDED_BITS + 1);
 
-/// Largest coordinate of a landmark in units.
+/// Maximum coordinate of a landmark, in units.
 pub(crate) const MAX_ANCHOR: f64 = (1u64 << (BOUNDED_BITS + 2)) as f64;
 
-/// What the bounds of a private plan are.
+/// The expected form of the bounds, for messages.
 const PAIRS: &str = "two numbers for each column, the lower one first";
 
-/// Most rows of one person: their square times that of a radius stays far below the largest integers.
+/// Maximum number of rows per person: its square times that of a radius is far below the largest
+/// integers.
 const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
 
-/// Who is protected, where that is not a single row: all rows with the same text in a column. Of each person at most so many
-/// rows count, those with the smallest hash.
+/// The people whom a private plan protects, instead of single rows: a person is all rows with the
+/// same text in a column. At most a given number of rows of each person count, chosen by the
+/// smallest hash.
 ///
 /// ```
 /// let people = nysketch_core::People::new("user_id", 10).unwrap();
@@ -38,14 +41,14 @@ const MOST_ROWS_PER_PERSON: u64 = 1 << 20;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct People {
-    /// The column that says whose row it is.
+    /// The column that identifies the person of a row.
     pub column: String,
-    /// Most rows of one person in one sketch.
+    /// Maximum number of rows per person in one sketch.
     pub rows: u64,
 }
 
 impl People {
-    /// At most `rows` rows with the same text in `column`.
+    /// Protects all rows with the same text in `column`, of which at most `rows` count.
     pub fn new(column: impl Into<String>, rows: u64) -> Result<Self> {
         let column = column.into();
         if column.is_empty() {
@@ -66,24 +69,26 @@ impl std::fmt::Display for People {
     }
 }
 
-/// What a private plan brings its rows into.
+/// The bounds of a private plan, to which rows are clipped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Private {
-    /// Least value of each column, after its step: smaller ones are raised to it.
+    /// Minimum of each column after its step; smaller values are raised to it.
     pub low: Vec<f64>,
-    /// Largest value of each column, after its step: larger ones are lowered to it.
+    /// Maximum of each column after its step; larger values are lowered to it.
     pub high: Vec<f64>,
-    /// How far from the landmark of its cell a row counts in the sums of the cell, in units of the coordinates; 0 where
-    /// cells are not kept.
+    /// Maximum distance from the landmark of its cell at which a row counts unchanged in the sums
+    /// of the cell, in units of the coordinates; 0 if cells are not kept.
     pub radius: u64,
-    /// What the plan itself has cost, ρ in units of 2⁻⁵⁶: releases that it was made from.
+    /// The privacy cost of the plan itself, ρ in units of 2⁻⁵⁶: the cost of the releases from which
+    /// it was computed.
     pub spent: u64,
-    /// Who is protected; a single row where `None`.
+    /// The people whom the plan protects; `None` protects single rows.
     pub people: Option<People>,
 }
 
 impl Private {
-    /// `x`, if it is finite, brought between the bounds of column j. What is not finite stays, and makes its row invalid.
+    /// Returns a finite `x` clipped to the bounds of column j. A value that is not finite is
+    /// unchanged and makes its row invalid.
     #[inline]
     pub(crate) fn bounded(&self, j: usize, x: f64) -> f64 {
         if !x.is_finite() {
@@ -102,7 +107,7 @@ impl Private {
         row.iter().enumerate().any(|(j, x)| *x < self.low[j] || *x > self.high[j])
     }
 
-    /// Whole rows within the bounds.
+    /// Clips complete rows to the bounds.
     pub(crate) fn bound_rows(&self, values: &[f64], out: &mut Vec<f64>) {
         out.clear();
         for row in values.chunks_exact(self.low.len()) {
@@ -110,9 +115,9 @@ impl Private {
         }
     }
 
-    /// Brings the whole coordinates `q` of a row within the radius of the anchor of its cell: `u = q − anchor` is shortened
-    /// to `trunc(u · R/√s)` where `s = Σu²`, added up in order, is larger than R². Coordinates have at most 31 bits, so the
-    /// differences are exact.
+    /// Clips the integer coordinates `q` of a row to the radius around the anchor of its cell: `u =
+    /// q − anchor` becomes `trunc(u · R/√s)` if `s = Σu²`, summed in order, is larger than R².
+    /// Coordinates have at most 31 bits, so the differences are exact.
     #[inline]
     pub(crate) fn within_radius(&self, anchor: &[f64], q: &mut [f64]) {
         let radius = self.radius as f64;
@@ -125,14 +130,15 @@ impl Private {
         }
     }
 
-    /// The largest `|q_j|` of a row within the bounds, for each column:
+    /// Returns the largest `|q_j|` of a row within the bounds, for each column:
     ///
     /// ```text
     /// r_j = max(|q_j(low_j)|, |q_j(high_j)|) ,   q_j(x) = round((x − c_j)·(1/s_j)·2^−e)
     /// ```
     ///
-    /// Each step of `q_j` is a correctly rounded operation that rises with x, so no x between the bounds has a larger one.
-    /// Bounds beyond [`MAX_REACH`] units are an error: compared as doubles, before any becomes an integer.
+    /// Each step of `q_j` is a correctly rounded operation that is monotone in x, so no x between
+    /// the bounds has a larger value. Bounds beyond [`MAX_REACH`] units are an error; the
+    /// comparison uses doubles, before the conversion to integers.
     pub fn reach(&self, frame: &Frame, columns: &[String]) -> Result<Vec<u64>> {
         let d = frame.dims();
         if [self.low.len(), self.high.len(), columns.len(), frame.exponent.len()] != [d; 4] {
@@ -147,7 +153,7 @@ impl Private {
         for (name, bound) in [("low", self.low[j]), ("high", self.high[j])] {
             let y = (bound - centre) * (1.0 / scale);
             let q = (y * power_of_two(-exponent)).round_ties_even().abs();
-            // Written so that NaN fails.
+            // The negated comparison also fails for NaN.
             if !(q <= MAX_REACH as f64) {
                 let farthest = MAX_REACH as f64 * power_of_two(exponent) * scale;
                 let expected = format!(
@@ -156,18 +162,18 @@ impl Private {
                 );
                 return Err(Error::parameter("`bounds`", expected, format!("{name} = {bound}")));
             }
-            // A whole number of at most 2²⁹.
+            // An integer of at most 2²⁹.
             reach = reach.max(q as u64);
         }
         Ok(reach)
     }
 
-    /// The radius in the coordinates of the frame.
+    /// Returns the radius in the coordinates of the frame.
     pub fn radius_in(&self, frame: &Frame) -> f64 {
         self.radius as f64 * power_of_two(frame.exponent[0])
     }
 
-    /// Checks every rule that FORMAT.md has for a private plan's bounds.
+    /// Checks every rule of FORMAT.md for the bounds of a private plan.
     pub(crate) fn check(&self, frame: &Frame, columns: &[String], cells: bool) -> Result<()> {
         let d = frame.dims();
         let ordered = |(low, high): (&f64, &f64)| low.is_finite() && high.is_finite() && low < high;
@@ -195,7 +201,8 @@ impl Private {
     }
 }
 
-/// The landmarks in whole units of the coordinates: what the sums of cells are centred at in a release.
+/// Returns the landmarks in integer units of the coordinates; a release centres the sums of cells
+/// at these points.
 pub(crate) fn anchors(landmarks: &Points, frame: &Frame) -> Vec<f64> {
     let whole = |(at, z): (usize, &f32)| {
         let e = frame.exponent[at % frame.dims()];
@@ -204,17 +211,19 @@ pub(crate) fn anchors(landmarks: &Points, frame: &Frame) -> Vec<f64> {
     landmarks.data().iter().enumerate().map(whole).collect()
 }
 
-/// Most landmarks: entries of K⁺ are below 2²⁴, those of a vector at most 2²⁷, so that sums of 2¹³
-/// products are below 2⁶⁴.
+/// Maximum number of landmarks: entries of K⁺ are below 2²⁴ and entries of a vector at most 2²⁷, so
+/// that sums of 2¹³ products are below 2⁶⁴.
 pub const MOST_LANDMARKS: usize = 1 << 13;
 
-/// Most pairs of landmarks times columns: every pair is compared whenever a release is read.
+/// Maximum number of pairs of landmarks times columns: every pair is compared whenever a release is
+/// read.
 pub const MOST_COMPARED: u128 = 1 << 33;
 
-/// Most pairs of landmarks times bandwidths: the matrices take half as many words of four bytes.
+/// Maximum number of pairs of landmarks times bandwidths: the matrices need half as many words of
+/// four bytes.
 pub const MOST_VALUES: u128 = 1 << 26;
 
-/// Refuses plans whose sensitivity would take too long or too much memory.
+/// Refuses plans whose sensitivity would need too much time or memory.
 pub fn check_work(landmarks: usize, columns: usize, bandwidths: usize) -> Result<()> {
     let pairs = (landmarks as u128).pow(2);
     let most =

@@ -1,4 +1,4 @@
-//! Private plans: everything in them comes from the user or from rows that everybody may see.
+//! Private plans, which are computed only from user input and public rows.
 
 use crate::error::{Error, Result};
 use crate::numeric::fixed::power_of_two;
@@ -13,19 +13,19 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashSet;
 
-/// Share of public rows beyond the bounds from which on these may be in other units.
+/// Minimum share of public rows beyond the bounds that suggests a different unit.
 const MANY_BEYOND: f64 = 0.05;
 
-/// Share of the public rows that lie within the radius of their cell where none is given.
+/// Default share of the public rows that are within the radius of their cell.
 const WITHIN_RADIUS: f64 = 0.95;
 
-/// What makes a plan private. The rows that it is made from must be public.
+/// The parameters of a private plan. The rows from which it is computed must be public.
 ///
 /// ```
 /// use nysketch_core::{PlanParams, PrivateParams, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let private = PrivateParams::new([("age".into(), 0.0, 120.0), ("height".into(), 30.0, 250.0)]);
-/// // Landmarks need no rows: points all over the bounds will do.
+/// Landmarks need no rows: points spread over the bounds are sufficient.
 /// let anywhere = private.anywhere(2000, 0)?;
 /// let plan = plan_for(&anywhere, PlanParams::default().landmarks(50).private(private))?.plan;
 /// assert!(plan.private.is_some() && plan.witnesses.is_none());
@@ -35,37 +35,38 @@ const WITHIN_RADIUS: f64 = 0.95;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PrivateParams {
-    /// The columns that are measured, each with its least and its largest value: rows beyond are brought to these.
+    /// The measured columns with their minimum and maximum values; other values are clipped.
     pub bounds: Vec<(String, f64, f64)>,
-    /// How far from its landmark a row counts in the sums of its cell, in the coordinates of the plan; by default 95 % of
-    /// the public rows are nearer.
+    /// Maximum distance from the landmark at which a row counts unchanged in the sums of its cell,
+    /// in the coordinates of the plan; by default, 95 % of the public rows are closer.
     pub radius: Option<f64>,
-    /// What the public rows have cost, ρ in units of 2⁻⁵⁶, where they come from a release.
+    /// The privacy cost of the public rows, ρ in units of 2⁻⁵⁶, if they come from a release.
     pub spent: u64,
-    /// Who is to be protected; a single row where `None`.
+    /// The people to protect; `None` protects single rows.
     pub people: Option<People>,
 }
 
 impl PrivateParams {
-    /// With these bounds of the columns.
+    /// Sets the bounds of the columns.
     pub fn new(bounds: impl IntoIterator<Item = (String, f64, f64)>) -> Self {
         let bounds = bounds.into_iter().collect();
         PrivateParams { bounds, radius: None, spent: 0, people: None }
     }
 
-    /// The columns that are measured.
+    /// Returns the measured columns.
     pub fn columns(&self) -> Vec<String> {
         self.bounds.iter().map(|(name, _, _)| name.clone()).collect()
     }
 
-    /// Points spread evenly over the bounds, to choose landmarks from where there are no public rows.
+    /// Returns points spread evenly over the bounds, from which landmarks can be chosen without
+    /// public rows.
     pub fn anywhere(&self, rows: usize, seed: u64) -> Result<Table> {
         self.check()?;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut values = Vec::with_capacity(rows * self.bounds.len());
         for _ in 0..rows {
             values.extend(self.bounds.iter().map(|(_, low, high)| {
-                // Not `high - low`, which may overflow.
+                // `high - low` may overflow.
                 let share = unit(&mut rng);
                 low * (1.0 - share) + high * share
             }));
@@ -73,7 +74,7 @@ impl PrivateParams {
         Table::new(self.columns(), values)
     }
 
-    /// Checks what can be checked without rows.
+    /// Checks the parameters that do not depend on rows.
     pub(super) fn check(&self) -> Result<()> {
         if self.bounds.is_empty() {
             let expected = "given for each column that is to be measured";
@@ -100,7 +101,8 @@ impl PrivateParams {
         }
     }
 
-    /// A remark where many of the public rows, in the coordinates of the plan, are beyond its bounds.
+    /// Returns a remark if many of the public rows, in the coordinates of the plan, are beyond its
+    /// bounds.
     pub(super) fn remark(&self, plan: &Plan, sample: &Points) -> Option<String> {
         let private = plan.private.as_ref()?;
         let beyond = |row: &[f32]| private.is_beyond(&plan.frame.widen(row));
@@ -112,7 +114,7 @@ impl PrivateParams {
         })
     }
 
-    /// The plan with these bounds, `sample` being public rows in its coordinates.
+    /// Returns the plan with these bounds; `sample` contains public rows in its coordinates.
     pub(super) fn apply(&self, plan: Plan, sample: &Points, threads: usize) -> Result<Plan> {
         let (mut low, mut high) = (Vec::new(), Vec::new());
         for number in &plan.recipe.numbers {
@@ -121,7 +123,7 @@ impl PrivateParams {
                 let expected = format!("given for '{}', which is measured", number.input);
                 return Err(Error::parameter("`bounds`", expected, "none"));
             };
-            // Steps that are not of time do not fall.
+            // All steps except those for times preserve the order.
             low.push(number.step.apply(*least));
             high.push(number.step.apply(*most));
         }
@@ -141,7 +143,7 @@ impl PrivateParams {
             }
         };
         let radius = (radius * power_of_two(-frame.exponent[0])).ceil();
-        // Written so that NaN fails.
+        // The negated comparison also fails for NaN.
         if !(radius <= MAX_RADIUS as f64) {
             let most = MAX_RADIUS as f64 * power_of_two(frame.exponent[0]);
             return Err(Error::parameter("`radius`", format!("at most {most}"), "more"));
@@ -152,7 +154,7 @@ impl PrivateParams {
     }
 }
 
-/// The frame with one unit for all columns, such that the bounds are at most 2²⁸ units away.
+/// Returns the frame with one unit for all columns, in which the bounds are at most 2²⁸ units away.
 fn one_unit(frame: &Frame, low: &[f64], high: &[f64]) -> Frame {
     let away = |x: f64, j: usize| ((x - frame.centre[j]) / frame.scale[j]).abs();
     let farthest = (0..frame.dims()).map(|j| away(low[j], j).max(away(high[j], j)));
@@ -162,7 +164,7 @@ fn one_unit(frame: &Frame, low: &[f64], high: &[f64]) -> Frame {
     Frame::from_parts(frame.centre.clone(), frame.scale.clone(), exponents)
 }
 
-/// Points brought between the bounds.
+/// Returns the points clipped to the bounds.
 fn inside(points: &Points, frame: &Frame, low: &[f64], high: &[f64]) -> Points {
     let d = frame.dims();
     let end = |x: f64, j: usize| ((x - frame.centre[j]) * (1.0 / frame.scale[j])) as f32;
@@ -171,8 +173,8 @@ fn inside(points: &Points, frame: &Frame, low: &[f64], high: &[f64]) -> Points {
     Points::new(d, points.data().iter().enumerate().map(inside).collect())
 }
 
-/// Within what distance of their landmark nearly all rows that are no landmarks lie; where all of them are, how far landmarks
-/// are from each other at most.
+/// Returns the radius within which the default share of rows that are not landmarks lie. If all
+/// rows are landmarks, returns the largest distance from a landmark to its nearest neighbour.
 fn usual_radius(sample: &Points, landmarks: &Points, threads: usize) -> f64 {
     let mut squares = squared_distances(sample, landmarks, threads);
     squares.retain(|s| *s > 0.0);

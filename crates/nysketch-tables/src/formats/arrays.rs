@@ -21,8 +21,8 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Converts the wanted columns to a batch. `arrays` holds the columns in `columns.projection`, in
-/// that order.
+/// Converts the required columns to a batch. `arrays` contains the columns in `columns.projection`,
+/// in that order.
 pub fn batch(
     file: &str,
     first_row: u64,
@@ -64,7 +64,8 @@ pub fn batch(
             weights
         }
     };
-    // Rows with a value that has no text. They are invalid where rows are read one by one.
+    // Rows with a value that cannot be written as text. They are invalid if rows are read
+    // separately.
     let mut textless = Vec::new();
     let mut texts = |column| {
         let failed = |row, error| {
@@ -157,7 +158,7 @@ pub fn lengths_of<E: std::fmt::Display>(
     Ok(lengths)
 }
 
-/// Returns the length of the first list of an array that is not missing.
+/// Returns the length of the first list that is not missing.
 pub fn first_length(array: &ArrayRef) -> Option<usize> {
     let row = (0..array.len()).find(|i| array.is_valid(*i))?;
     match array.data_type() {
@@ -167,7 +168,7 @@ pub fn first_length(array: &ArrayRef) -> Option<usize> {
     }
 }
 
-/// Converts the schema of an Arrow table. `lengths` gives the lengths that were found for lists.
+/// Converts the schema of an Arrow table. `lengths` contains the lengths that were found for lists.
 pub fn schema_of(
     name: &str,
     schema: &SchemaRef,
@@ -218,10 +219,10 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Stops printing panics that decoders raise on damaged files. They are reported as errors in any
-/// case.
+/// Suppresses the output of panics that decoders raise on damaged files; these are reported as
+/// errors anyway.
 ///
-/// Meant for programs: it replaces the panic hook of the process.
+/// Meant for programs, because it replaces the panic hook of the process.
 pub fn quiet_guarded_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -231,7 +232,7 @@ pub fn quiet_guarded_panics() {
     }));
 }
 
-/// Turns a panic of a decoder on a damaged file into an ordinary error.
+/// Converts a panic of a decoder on a damaged file to an ordinary error.
 pub fn guarded<T, E: std::fmt::Display>(
     name: &str,
     work: impl FnOnce() -> std::result::Result<T, E>,
@@ -246,7 +247,7 @@ pub fn guarded<T, E: std::fmt::Display>(
     }
 }
 
-/// Rows of an Arrow table, reduced to the wanted columns.
+/// Rows of an Arrow table, reduced to the required columns.
 pub struct ArrowRaw {
     pub batch: RecordBatch,
     pub columns: Arc<Places>,

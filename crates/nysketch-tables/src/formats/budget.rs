@@ -1,11 +1,11 @@
-//! How much memory compressed bytes may take when they are expanded.
+//! The limit on the memory for decompressed data.
 
-/// Bytes that any compressed piece of a file may expand to.
+/// Size in bytes to which any compressed piece of a file may expand.
 const ALWAYS: u64 = 512 << 20;
-/// Beyond that, times its size.
+/// Maximum ratio of decompressed to compressed size for larger pieces.
 const RATIO: u64 = 64;
 
-/// Refuses what would expand to more than 512 MB and to more than 64 times its size.
+/// Refuses data that would expand to more than 512 MiB and to more than 64 times its size.
 pub fn check_expansion(compressed: u64, expanded: u64) -> Result<(), String> {
     if expanded <= ALWAYS.max(compressed.saturating_mul(RATIO)) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! CSV and TSV files, plain or compressed. Records are split while a part is handed out; numbers are
-//! read by the thread that took it.
+//! CSV and TSV files, plain or compressed. The reader splits the stream into parts of whole
+//! records; the thread that takes a part parses its numbers.
 
 use super::gzip::Gzip;
 use super::records::{Chunk, RecordError, Records, fields_of, mended, single_fields};
@@ -21,30 +21,31 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 
-/// Values that decide whether a column holds numbers, text or dates.
+/// Number of values that decide whether a column contains numbers, text or dates.
 const SNIFFED: usize = 200;
-/// Bytes that are looked at for them, and more of a file where a column has no value in these.
+/// Sizes in bytes of the first look at a file, and of a second look if a column has no value in the
+/// first.
 const LOOKED_AT: [usize; 2] = [1 << 16, PART_BYTES];
-/// Bytes of a part, at most.
+/// Maximum size of a part in bytes.
 const PART_BYTES: usize = 1 << 20;
-/// Columns of a file, at most.
+/// Maximum number of columns in a file.
 const MOST_COLUMNS: usize = 1 << 20;
 
-/// How to read csv files.
+/// The rules for reading a CSV file.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
     pub delimiter: u8,
     pub header: Header,
-    /// Whether text among numbers is a missing value, for the row to be skipped.
+    /// Whether text in a column of numbers counts as a missing value, so that the row is skipped.
     pub lenient: bool,
-    /// Whether a missing value is no error.
+    /// Whether rows may contain missing values.
     pub allow_missing: bool,
-    /// Whether the options decide the type of each column, so that values need not.
+    /// Whether the options decide the type of each column, so that no values need to be inspected.
     typed: bool,
 }
 
 impl Dialect {
-    /// What the options say, or the format implies.
+    /// Combines the options with the defaults of the format.
     pub fn new(format: Format, options: &ReadOptions) -> Self {
         let usual = if format == Format::Tsv { b'\t' } else { b',' };
         Dialect {
@@ -57,7 +58,7 @@ impl Dialect {
     }
 }
 
-/// Bytes, decompressed.
+/// A stream of decompressed bytes.
 pub type Source = Box<dyn Read + Send>;
 
 /// A CSV file, or stdin, which can be read only once.
@@ -67,7 +68,7 @@ pub struct Csv {
     file: Option<Stored>,
     dialect: Dialect,
     fields: usize,
-    /// Bytes of a usual record; of a part where that is not known.
+    /// Average size of a record in bytes, or of a part if the average is unknown.
     record_bytes: usize,
     stdin: Mutex<Option<Records<Source>>>,
 }
@@ -78,7 +79,7 @@ impl std::fmt::Debug for Csv {
     }
 }
 
-/// What can go wrong in a CSV file.
+/// An error in a CSV file.
 #[derive(Debug, thiserror::Error)]
 enum CsvError {
     #[error(
@@ -104,21 +105,21 @@ enum CsvError {
     StdinTwice,
 }
 
-/// As an error of reading rows, or of opening a file.
+/// Converts to the error of reading rows or of opening a file.
 impl From<CsvError> for Error {
     fn from(error: CsvError) -> Self {
         Error::Rows(nysketch_core::Error::source(error))
     }
 }
 
-/// Decompresses what starts like gzip or Zstandard.
+/// Decompresses a stream that starts with a gzip or Zstandard header, and passes others through.
 pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Source> {
     let (start, source) = peek(source)?;
     let source = BufReader::with_capacity(1 << 17, source);
     if start.starts_with(b"\x1f\x8b") {
         return Ok(Box::new(Gzip::new(source)));
     }
-    // Some writers begin with a frame to skip, 0x184D2A50 … 5F.
+    // Some Zstandard writers begin with a skippable frame, 0x184D2A50 to 0x184D2A5F.
     let skippable = start.get(1..4) == Some(b"\x2a\x4d\x18") && start[0] & 0xf0 == 0x50;
     if start.starts_with(b"\x28\xb5\x2f\xfd") || skippable {
         return Ok(Box::new(zstd::stream::read::Decoder::with_buffer(source)?));
@@ -126,10 +127,10 @@ pub fn decompressed(source: impl Read + Send + 'static) -> std::io::Result<Sourc
     Ok(Box::new(source))
 }
 
-/// What some values of a column look like.
+/// Counts of the kinds of values in a sample of a column.
 #[derive(Clone, Default)]
 struct Seen {
-    /// Those that are not missing.
+    /// Values that are not missing.
     values: usize,
     numbers: usize,
     truths: usize,
@@ -158,8 +159,9 @@ impl Seen {
         self.values += 1;
     }
 
-    /// A column is text where most of its values are; one odd value among numbers is an error later. Where most are
-    /// `true` or `false`, these are numbers. A column without values may still have numbers.
+    /// Returns the kind of the column: text if most values are text, numbers if most are numbers or
+    /// `true` and `false`. A single text among numbers is an error when its row is read. A column
+    /// without values counts as numbers.
     fn kind(&self) -> (Kind, String) {
         let plain = self.numbers + self.truths;
         let texts = self.values - plain;
@@ -174,7 +176,7 @@ impl Seen {
 }
 
 impl Csv {
-    /// Opens a file and looks at its first records.
+    /// Opens a file and inspects its first records.
     pub fn open(file: Stored, dialect: Dialect) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let source = decompressed(file.open()?).map_err(|e| Error::read(&name, e))?;
@@ -182,15 +184,14 @@ impl Csv {
         Ok((Csv { file: Some(file), ..csv }, schema))
     }
 
-    /// Looks at the first records from stdin and keeps all of them for the one track there can be.
+    /// Inspects the first records from stdin and keeps all of them for the only possible track.
     pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
-        // Rows may come slowly.
         let sizes = &LOOKED_AT[..1];
         let (csv, schema, records) = Self::start(Arc::from("stdin"), source, dialect, sizes)?;
         Ok((Csv { stdin: Mutex::new(Some(records)), record_bytes: PART_BYTES, ..csv }, schema))
     }
 
-    /// Reads the header and looks at the records after it, which are not taken.
+    /// Reads the header and inspects the records after it without consuming them.
     fn start(
         name: Arc<str>,
         source: Source,
@@ -237,7 +238,7 @@ impl Csv {
         Ok((csv, schema, records))
     }
 
-    /// What the first values of each column look like.
+    /// Counts the kinds of the first values of each column.
     fn sniff(&self, chunk: &Chunk) -> Result<Vec<Seen>> {
         let mut columns = vec![Seen::default(); self.fields];
         let mut records = 0;
@@ -246,7 +247,7 @@ impl Csv {
             columns.iter_mut().zip(fields).for_each(|(seen, field)| seen.add(field));
             Ok(())
         });
-        // What is wrong with a later record is reported when it is read, in its turn.
+        // An error in a later record is reported when that record is read.
         if records == 0 {
             looked?;
         }
@@ -274,13 +275,14 @@ impl Csv {
                 stdin.take().ok_or(CsvError::StdinTwice)?
             }
         };
-        // About as many rows as a part of another format has, where its bytes allow it.
+        // Aim at the number of rows in a part of other formats, unless the part gets too large.
         let rows = part_rows(columns.values.len());
         let size = (rows * self.record_bytes).clamp(1 << 12, PART_BYTES);
         Ok(CsvTrack { csv: self.clone(), columns: columns.clone(), records, size })
     }
 
-    /// Calls `visit` with the number and the fields of each record, and refuses ragged ones.
+    /// Calls `visit` with the number and the fields of each record. A record with a different
+    /// number of fields is an error.
     fn for_each_record(
         &self,
         chunk: &Chunk,
@@ -295,7 +297,7 @@ impl Csv {
             found,
             expected: self.fields,
         };
-        // A record of millions of fields would take many times its bytes.
+        // A record of millions of fields would need many times its size in memory.
         let usual = (chunk.rows as usize).saturating_mul(self.fields).max(MOST_COLUMNS);
         let counted = |byte: u8| memchr::memchr_iter(byte, bytes).count();
         if bytes.len() > usual && counted(self.dialect.delimiter) > usual.saturating_mul(2) {
@@ -338,7 +340,7 @@ impl Csv {
             }
             record.clear();
             if field.contains(&b'"') || field.contains(&self.dialect.delimiter) {
-                // One record without its end always parses.
+                // A single record without its line end always parses.
                 let _ = reader.from_reader(field).read_byte_record(&mut record);
             } else {
                 record.push_field(field);
@@ -349,12 +351,12 @@ impl Csv {
         result
     }
 
-    /// The number in a field; `truths` says whether `true` and `false` are numbers.
+    /// Parses the number in a field; with `truths`, `true` and `false` are numbers.
     fn number(&self, row: u64, field: &[u8], column: &str, truths: bool) -> Result<f64, CsvError> {
         match parse::number(field) {
             Some(x) => Ok(x),
             None if truths && let Some(x) = parse::truth(field) => Ok(x),
-            // Not missing, but of no use: the row is invalid even where values may be missing.
+            // Not missing but unusable: the row is invalid even if missing values are allowed.
             None if self.dialect.lenient => Ok(f64::INFINITY),
             None => {
                 let (file, column, text) = self.place(column, field);
@@ -363,7 +365,7 @@ impl Csv {
         }
     }
 
-    /// The point in time in a field.
+    /// Parses the point in time in a field.
     fn time(
         &self,
         row: u64,
@@ -384,7 +386,7 @@ impl Csv {
         }
     }
 
-    /// The text in a field, which is taken as it is.
+    /// Returns the text in a field unchanged.
     fn text<'a>(&self, row: u64, field: &'a [u8], column: &str) -> Result<&'a str, CsvError> {
         str::from_utf8(field).map_err(|_| {
             let (file, column, _) = self.place(column, field);
@@ -392,14 +394,14 @@ impl Csv {
         })
     }
 
-    /// File, column and text for a message.
+    /// Returns the file, the column and the text for an error message.
     fn place(&self, column: &str, field: &[u8]) -> (Arc<str>, String, String) {
         let text = String::from_utf8_lossy(field).chars().take(40).collect();
         (self.name.clone(), column.to_string(), text)
     }
 }
 
-/// Line feeds before the record that starts at or after this byte.
+/// Counts the line feeds before the record that starts at or after this byte.
 fn count_lines(bytes: &[u8], at: usize) -> u64 {
     let blank = |b: &&u8| matches!(**b, b'\n' | b'\r');
     let start = at + bytes.get(at..).unwrap_or_default().iter().take_while(blank).count();
@@ -407,7 +409,7 @@ fn count_lines(bytes: &[u8], at: usize) -> u64 {
     before.iter().filter(|b| **b == b'\n').count() as u64
 }
 
-/// Names of the columns, and whether the file has them.
+/// Returns the names of the columns, and whether the file has a header.
 fn read_header(
     records: &mut Records<Source>,
     name: &Arc<str>,
@@ -471,15 +473,16 @@ pub fn column_names<'a>(file: &str, fields: impl Iterator<Item = &'a [u8]>) -> R
     let free = |name: &String| !given.contains(name);
     let mut others = (0..).map(|i| format!("unnamed{i}")).filter(free);
     for (j, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
-        // As pandas writes its index, also beside columns that are called as those without names are.
+        // Follow the convention of pandas for an unnamed index, and avoid names that the file uses.
         *name = Some(format!("c{j}")).filter(free).or_else(|| others.next()).unwrap_or_default();
     }
     Ok(names)
 }
 
-/// The error of the first row that misses a value: it comes before that of a later row which cannot be read.
+/// Returns the error of the first row with a missing value, which precedes the error of a later row
+/// that cannot be parsed.
 fn first_missing(block: &Block, columns: &Places) -> Option<nysketch_core::Error> {
-    // Values of the row that cannot be read do not count.
+    // Ignore values of the row that cannot be parsed.
     for (number, row, weight) in block.rows() {
         let names = columns.names.values.iter().chain(&columns.names.weight);
         let values = row.iter().copied().chain(columns.weight.map(|_| weight));
@@ -490,7 +493,7 @@ fn first_missing(block: &Block, columns: &Places) -> Option<nysketch_core::Error
     None
 }
 
-/// A CSV file being read.
+/// A CSV file that is being read.
 pub struct CsvTrack {
     csv: Arc<Csv>,
     columns: Arc<Places>,
@@ -538,7 +541,7 @@ impl Raw for CsvRaw {
             let block = &mut all.block;
             block.first_row = first_row;
             block.file = csv.name.clone();
-            // A missing value before the error is the first one, unless such rows are no mistake.
+            // A missing value before the error comes first, unless missing values are allowed.
             let missing = match csv.dialect.allow_missing {
                 true => None,
                 false => first_missing(block, columns),

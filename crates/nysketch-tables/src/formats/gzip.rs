@@ -1,9 +1,9 @@
-//! Gzip, with a plain error for bytes that follow its last member.
+//! Gzip, with a clear error for bytes after the last member.
 
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// Members of gzip, expanded one after the other.
+/// A stream of gzip members that are decompressed one after the other.
 pub struct Gzip<R> {
     /// `None` after the last member.
     member: Option<GzDecoder<R>>,
@@ -52,7 +52,7 @@ mod tests {
 
     fn expanded(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let mut expanded = Vec::new();
-        // Members do not end where buffers end.
+        // Members need not end at the end of a buffer.
         Gzip::new(BufReader::with_capacity(7, bytes)).read_to_end(&mut expanded).map(|_| expanded)
     }
 

@@ -1,15 +1,15 @@
-//! Compressed pages that may expand to more than they declare.
+//! Compressed pages that may expand to more than their declared size.
 //!
-//! The Parquet crate expands gzip and Brotli to the end of the data and compares sizes afterwards; of other kinds of
-//! compression it takes the declared size. So these pages are expanded here first, without keeping the bytes, as far as
-//! the declared size.
+//! For gzip and Brotli, the Parquet crate decompresses all data and compares the sizes afterwards;
+//! for other compressions it limits itself to the declared size. This module therefore decompresses
+//! gzip and Brotli pages first, up to the declared size and without keeping the bytes.
 
 use brotli::Decompressor;
 use flate2::bufread::MultiGzDecoder;
 use parquet::basic::Compression;
 use std::io::{self, Read};
 
-/// A kind of compression that the Parquet crate expands to the end.
+/// A compression that the Parquet crate decompresses to the end of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packed {
     Gzip,
@@ -17,7 +17,7 @@ pub enum Packed {
 }
 
 impl Packed {
-    /// The kind of this column.
+    /// Returns the variant for the compression of a column, if it needs the check.
     pub fn of(compression: Compression) -> Option<Self> {
         match compression {
             Compression::GZIP(_) => Some(Packed::Gzip),
@@ -27,35 +27,36 @@ impl Packed {
     }
 }
 
-/// Times its size that a gzip member expands to, at most: a symbol of one bit is a copy of 258 bytes, and each copy needs
+/// Maximum expansion ratio of gzip: a symbol of one bit is a copy of 258 bytes, and each copy needs
 /// two symbols.
 const GZIP_RATIO: u64 = 1032;
-/// Bytes that a page may expand to without a look at it first: a quarter of those that any page may declare.
+/// Size in bytes to which a page may expand without a check: a quarter of the limit for any page.
 const UNCHECKED: u64 = 128 << 20;
-/// Bytes that are expanded at a time.
+/// Number of bytes that are decompressed at a time.
 const BUFFER: usize = 1 << 16;
 
-/// Refuses bytes that expand to more than this size.
+/// Refuses bytes that expand to more than the declared size.
 pub fn check_size(packed: Packed, bytes: &[u8], declared: u64) -> Result<(), String> {
     let expanded = match packed {
         Packed::Gzip if (bytes.len() as u64).saturating_mul(GZIP_RATIO) <= UNCHECKED => {
             return Ok(());
         }
         Packed::Gzip => expanded(MultiGzDecoder::new(bytes), declared),
-        // A window of more than 16 MB, which Brotli itself does not have and for which memory is taken at once.
+        // A window of more than 16 MiB, which standard Brotli does not support and whose memory
+        // would be allocated at once.
         Packed::Brotli if bytes.first().is_some_and(|first| first & 0x7f == 0x11) => {
             return Err("a page has a Brotli window that is too large".into());
         }
         Packed::Brotli => expanded(Decompressor::new(bytes, BUFFER), declared),
     };
-    // Broken data is reported by the reader of the page, in its turn.
+    // The reader of the page reports damaged data.
     if expanded.is_ok_and(|expanded| expanded > declared) {
         return Err(format!("a page expands to more than the {declared} bytes that it declares"));
     }
     Ok(())
 }
 
-/// The size of what comes, up to one byte more than this limit.
+/// Returns the decompressed size, or `limit` + 1 if it is larger than the limit.
 fn expanded(source: impl Read, limit: u64) -> io::Result<u64> {
     io::copy(&mut source.take(limit.saturating_add(1)), &mut io::sink())
 }
@@ -83,7 +84,7 @@ mod tests {
         let many = vec![7; 300 << 20];
         let few = &many[..9 << 20];
         let (long, short) = (gzip(&many), brotli(few));
-        // A short page of gzip cannot take more than is allowed, whatever it declares.
+        // A short gzip page cannot exceed the allowed size, whatever it declares.
         assert!((long.len() as u64) * GZIP_RATIO > UNCHECKED, "{}", long.len());
         assert_eq!(check_size(Packed::Gzip, &gzip(few), 5), Ok(()));
         for (packed, page, size) in
@@ -92,13 +93,13 @@ mod tests {
             assert_eq!(check_size(packed, page, size), Ok(()));
             assert!(check_size(packed, page, size - 1).is_err());
             assert!(check_size(packed, page, 8000).is_err());
-            // What is broken does not expand further, and the reader of the page says so.
+            // Damaged data stops expanding, and the reader of the page reports it.
             assert_eq!(check_size(packed, &page[..page.len() / 2], 1 << 40), Ok(()));
         }
         assert!(check_size(Packed::Brotli, &[0x11, 0x1e, 0, 0], 8000).is_err());
     }
 
-    /// Members of gzip follow one another, and each expands by less than the ratio.
+    /// Gzip members follow one another, and each expands by less than the ratio.
     #[test]
     fn the_ratio_of_gzip_is_a_bound() {
         let member = gzip(&vec![0; 64 << 20]);

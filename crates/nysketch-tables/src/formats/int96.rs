@@ -1,10 +1,11 @@
 //! INT96 timestamps of Parquet files, which Spark, Hive and Impala write.
 //!
-//! Such a timestamp is a day and the nanoseconds since midnight. In one 64-bit integer, nanoseconds cover only the years
-//! 1677 to 2262, and the Parquet crate wraps around beyond them: the sentinel 9999-12-31 would become a day of 1816. So
-//! these columns are read in microseconds, which cover the years -290,307 to 294,246. Digits after the sixth are cut off.
-//! The same columns are read once more in milliseconds, in which no INT96 wraps: where the two differ, the timestamp is
-//! refused.
+//! A timestamp consists of a day and the nanoseconds since midnight. Nanoseconds in a 64-bit
+//! integer cover only the years 1677 to 2262, and the Parquet crate wraps around outside them: the
+//! sentinel 9999-12-31 would become a day in 1816. These columns are therefore read in
+//! microseconds, which cover the years -290,307 to 294,246; digits after the sixth are truncated.
+//! The same columns are also read in milliseconds, which cover every INT96 value. A timestamp whose
+//! two values differ is refused.
 
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -21,14 +22,14 @@ use std::sync::Arc;
 /// The metadata of a file with INT96 columns.
 #[derive(Debug, Clone)]
 pub struct Int96 {
-    /// With the same columns in milliseconds.
+    /// The metadata with the same columns in milliseconds.
     milliseconds: ArrowReaderMetadata,
-    /// The places of these columns in the file. Those inside of lists and structures are not among them.
+    /// Indices of these columns in the file, without columns inside lists and structures.
     columns: Vec<usize>,
 }
 
 impl Int96 {
-    /// Reads INT96 columns in microseconds from now on. `None` where the file has no such column.
+    /// Finds the INT96 columns and sets their unit to microseconds. `None` if the file has none.
     pub fn find(metadata: &mut ArrowReaderMetadata) -> Result<Option<Self>, ParquetError> {
         let physical = metadata.parquet_schema();
         if physical.columns().iter().all(|leaf| leaf.physical_type() != Type::INT96) {
@@ -44,7 +45,8 @@ impl Int96 {
         Ok(Some(Int96 { columns: columns.into_iter().filter(is_checked).collect(), milliseconds }))
     }
 
-    /// What is needed to check the INT96 columns among the wanted ones. `None` where there are none.
+    /// Prepares the check of the INT96 columns among the required columns. `None` if there are
+    /// none.
     pub fn check(&self, wanted: &[usize]) -> Option<Check> {
         let found = wanted.iter().enumerate().filter(|(_, column)| self.columns.contains(column));
         let (places, columns): (Vec<usize>, Vec<usize>) = found.unzip();
@@ -56,15 +58,15 @@ impl Int96 {
     }
 }
 
-/// How the INT96 columns among the wanted ones are read in milliseconds.
+/// The second reading, in milliseconds, of the INT96 columns among the required columns.
 pub struct Check {
     pub metadata: ArrowReaderMetadata,
     pub mask: ProjectionMask,
-    /// Their places among the wanted columns.
+    /// Indices of the INT96 columns among the required columns.
     pub places: Arc<[usize]>,
 }
 
-/// Refuses a timestamp that is not the same in microseconds and in milliseconds.
+/// Refuses a timestamp whose values in microseconds and in milliseconds differ.
 pub fn check(
     file: &str,
     first_row: u64,
@@ -77,7 +79,7 @@ pub fn check(
         let micros = column.as_primitive::<TimestampMicrosecondType>();
         let millis = exact.as_primitive::<TimestampMillisecondType>();
         let both = micros.values().iter().zip(millis.values());
-        // Digits that are cut off make up less than a millisecond.
+        // The truncated digits amount to less than one millisecond.
         let wrapped = |(micros, millis): (&i64, &i64)| {
             (i128::from(*micros) - i128::from(*millis) * 1000).abs() >= 1000
         };
@@ -91,14 +93,14 @@ pub fn check(
     Ok(())
 }
 
-/// The columns of the file that are INT96 themselves.
+/// Returns the columns of the file whose own type is INT96.
 fn flat_columns(schema: &SchemaDescriptor) -> Vec<usize> {
     let fields = schema.root_schema().get_fields().iter().enumerate();
     let is_int96 = fields.filter(|(_, f)| f.is_primitive() && f.get_physical_type() == Type::INT96);
     is_int96.map(|(i, _)| i).collect()
 }
 
-/// The metadata with INT96 timestamps in another unit.
+/// Returns the metadata with INT96 timestamps in another unit.
 fn in_unit(
     metadata: &ArrowReaderMetadata,
     from: TimeUnit,
@@ -113,7 +115,8 @@ fn in_unit(
     ArrowReaderMetadata::try_new(metadata.metadata().clone(), options)
 }
 
-/// Changes the unit of INT96 timestamps. Columns of numbers in the file are in the order of those in Arrow types.
+/// Changes the unit of INT96 timestamps. Primitive columns of the file have the same order as those
+/// of the Arrow schema.
 struct Change<I> {
     leaves: I,
     from: TimeUnit,

@@ -1,4 +1,5 @@
-//! Arrow IPC: files and streams, also from stdin. Messages are read and checked here, and decoded by the Arrow crate.
+//! Arrow IPC files and streams, also from stdin. This module reads and checks the messages; the
+//! Arrow crate decodes them.
 
 use super::arrays::{ArrowRaw, first_length, guarded, lengths_of, lists_of, schema_of};
 use super::budget::check_expansion;
@@ -38,7 +39,7 @@ impl std::fmt::Debug for Ipc {
 }
 
 impl Ipc {
-    /// Opens a file and, unless `rowwise`, finds the lengths of the first lists.
+    /// Opens a file and, unless `rowwise`, finds the lengths of lists from the first rows.
     pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let name = file.name.clone();
         let (arrow, _) = batches(&name, file.open()?, None)?;
@@ -51,13 +52,13 @@ impl Ipc {
         Ok((Ipc { name, file: Some(file), schema: arrow, stdin: Mutex::default() }, schema))
     }
 
-    /// Reads the schema from stdin and keeps the rest for the one track there can be.
+    /// Reads the schema from stdin and keeps the rest for the only possible track.
     pub fn stdin(source: impl Read + Send + 'static, rowwise: bool) -> Result<(Self, Schema)> {
         let name: Arc<str> = Arc::from("stdin");
         let (arrow, mut batches) = stream(&name, source, None)?;
         let mut lengths = HashMap::new();
         let lists = lists_of(&arrow);
-        // Only where it matters: the first rows may come late.
+        // The first rows from stdin may be slow, so wait for them only if there are lists.
         if !lists.is_empty()
             && !rowwise
             && let Some(first) = guarded(&name, || batches.next().transpose())?
@@ -70,7 +71,7 @@ impl Ipc {
         Ok((Ipc { name, file: None, schema: arrow, stdin: Mutex::new(Some(batches)) }, schema))
     }
 
-    /// The types of its columns.
+    /// Returns the Arrow schema.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -92,7 +93,8 @@ impl Ipc {
     }
 }
 
-/// The batches of a file: by its footer where it has one, so that none can be missing.
+/// Returns the batches of a file. If the file has a footer, the footer lists them, so that a
+/// missing batch is detected.
 fn batches(
     name: &str,
     mut file: impl Read + Seek + Send + 'static,
@@ -110,7 +112,7 @@ fn batches(
     Ok((blocks.schema.clone(), Box::new(blocks)))
 }
 
-/// The batches of a stream. One in the file format is a stream after its first bytes, which are
+/// Returns the batches of a stream. The file format is a stream after its first bytes, which are
 /// padded with zeros to a multiple of eight.
 fn stream(
     name: &str,
@@ -141,13 +143,13 @@ fn stream(
     Ok((stream.schema.clone(), Box::new(stream)))
 }
 
-/// Batches at the places that the footer of a file names.
+/// Batches at the positions that the footer of a file lists.
 struct Blocks<R> {
     file: R,
     length: u64,
     schema: SchemaRef,
     decoder: FileDecoder,
-    /// Dictionaries, which come before all batches.
+    /// The dictionaries, which precede all batches.
     dictionaries: std::vec::IntoIter<Block>,
     batches: std::vec::IntoIter<Block>,
 }
@@ -180,7 +182,7 @@ impl<R: Read + Seek> Blocks<R> {
         })
     }
 
-    /// The message of a block, checked.
+    /// Reads and checks the message of a block.
     fn read(&mut self, block: &Block) -> Result<Vec<u8>, ArrowError> {
         let size = |bytes: i64| u64::try_from(bytes).ok();
         let (start, metadata) = (size(block.offset()), size(block.metaDataLength().into()));
@@ -219,12 +221,12 @@ impl<R: Read + Seek> Iterator for Blocks<R> {
     }
 }
 
-/// Batches one after the other, up to an end marker: a stream that was cut between two batches reads well, too.
+/// Consecutive batches up to an end marker. A stream that was cut between two batches is accepted.
 struct Stream<R> {
     source: R,
     schema: SchemaRef,
     decoder: FileDecoder,
-    /// Whether a footer follows.
+    /// Whether a footer follows the batches.
     footer: bool,
     ended: bool,
 }
@@ -293,7 +295,7 @@ fn damaged(how: impl Into<String>) -> ArrowError {
     ArrowError::IpcError(format!("it is damaged: {}", how.into()))
 }
 
-/// So many bytes; memory is taken as they come, whatever was declared.
+/// Reads exactly `length` bytes. Memory grows with the bytes read, not with the declared length.
 fn bytes_of(source: &mut impl Read, length: u64) -> Result<Vec<u8>, ArrowError> {
     let mut bytes = Vec::with_capacity(length.min(16 << 20) as usize);
     source.take(length).read_to_end(&mut bytes)?;
@@ -303,7 +305,7 @@ fn bytes_of(source: &mut impl Read, length: u64) -> Result<Vec<u8>, ArrowError> 
     }
 }
 
-/// The next message of a stream, and where its body starts; `None` at the end marker.
+/// Returns the next message of a stream and the start of its body; `None` at the end marker.
 fn next_message(source: &mut impl Read) -> Result<Option<(Vec<u8>, usize)>, ArrowError> {
     let ends = |e: io::Error| match e.kind() {
         ErrorKind::UnexpectedEof => {
@@ -314,7 +316,7 @@ fn next_message(source: &mut impl Read) -> Result<Option<(Vec<u8>, usize)>, Arro
     let mut word = [0; 4];
     source.read_exact(&mut word).map_err(ends)?;
     let mut bytes = word.to_vec();
-    // Before version 0.15 of Arrow the length came first.
+    // Before version 0.15 of Arrow, a message started with its length.
     if word == CONTINUATION {
         source.read_exact(&mut word).map_err(ends)?;
         bytes.extend(word);
@@ -337,15 +339,15 @@ fn next_message(source: &mut impl Read) -> Result<Option<(Vec<u8>, usize)>, Arro
     }
 }
 
-/// What the metadata of a message say, after their length.
+/// Parses the metadata of a message, without its length.
 fn message_of(metadata: &[u8]) -> Result<Message<'_>, ArrowError> {
     let prefix = if metadata.starts_with(&CONTINUATION) { 8 } else { 4 };
     root_as_message(metadata.get(prefix..).unwrap_or_default())
         .map_err(|e| damaged(format!("a message is not valid: {e}")))
 }
 
-/// Checks the buffers of a message against its body, and what they expand to: the decoder takes as much memory as
-/// they declare.
+/// Checks the buffers of a message against its body, and their declared sizes after decompression,
+/// because the decoder allocates the declared amount of memory.
 fn check_message(bytes: &[u8], metadata: usize) -> Result<(), ArrowError> {
     let (metadata, body) =
         bytes.split_at_checked(metadata).ok_or_else(|| damaged("a block is too short"))?;
@@ -366,7 +368,8 @@ fn check_message(bytes: &[u8], metadata: usize) -> Result<(), ArrowError> {
         let Some(bytes) = place.zip(end).and_then(|((start, _), end)| body.get(start..end)) else {
             return Err(damaged("a buffer is longer than its batch"));
         };
-        // Of a compressed buffer the first eight bytes are its length when expanded; -1 where it is not compressed.
+        // A compressed buffer starts with its decompressed length in eight bytes, or −1 if it is
+        // stored uncompressed.
         let declared = bytes.first_chunk().map(|b| i64::from_le_bytes(*b)).filter(|_| compressed);
         let declared = declared.and_then(|length| u64::try_from(length).ok());
         expanded = expanded.saturating_add(declared.unwrap_or(bytes.len() as u64));
@@ -374,7 +377,7 @@ fn check_message(bytes: &[u8], metadata: usize) -> Result<(), ArrowError> {
     check_expansion(body.len() as u64, expanded).map_err(damaged)
 }
 
-/// An Arrow file being read.
+/// Arrow data that is being read.
 pub struct IpcTrack {
     batches: Batches,
     batch: Option<RecordBatch>,
@@ -397,7 +400,8 @@ impl Track for IpcTrack {
             }
             let next = guarded(&self.name, || self.batches.next().transpose());
             let Some(batch) = next? else { return Ok(None) };
-            // Of stdin all columns were asked for before the wanted ones were known.
+            // A batch from stdin contains all columns, because it was decoded before the required
+            // ones were known.
             let all = batch.num_columns() > self.columns.projection.len();
             self.batch = Some(match all {
                 true => {

@@ -1,17 +1,19 @@
-//! Lines of text as rows. Each line is split by itself, so that no line can change how another line is read.
+//! Lines of text as rows. Each line is split separately, so that no line can change how another
+//! line is read.
 //!
-//! `\n`, `\r\n` and `\r` end a line, also within quotes. An empty line is not a row. A quote opens a field only at the start of
-//! the field, two quotes within it are one, and the field ends on the same line.
+//! `\n`, `\r\n` and `\r` end a line, also within quotes. An empty line is not a row. A quote opens
+//! a field only at the start of the field, two quotes within it are one, and the field ends on the
+//! same line.
 
 use memchr::{memchr, memchr2, memchr2_iter};
 use std::io::{self, Read};
 
-/// Bytes of one line, at most.
+/// Maximum size of a line in bytes.
 pub const MOST_BYTES: usize = 64 << 20;
-/// Bytes to read at once, at least.
+/// Minimum number of bytes to read at once.
 const READ_SIZE: usize = 1 << 16;
 
-/// Whole lines.
+/// A chunk of whole lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lines {
     pub bytes: Vec<u8>,
@@ -20,13 +22,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines that are rows, without their ends.
+    /// Returns the lines that are rows, without their line ends.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         rows_of(&self.bytes)
     }
 }
 
-/// The lines of some bytes that are not empty.
+/// Returns the lines that are not empty.
 fn rows_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = memchr2_iter(b'\n', b'\r', bytes).chain(std::iter::once(bytes.len()));
     let mut start = 0;
@@ -43,7 +45,7 @@ pub struct Cutter<R> {
     source: R,
     buffer: Vec<u8>,
     at_end: bool,
-    /// Whether the buffer starts within a line that is too long. Its bytes are dropped.
+    /// Whether the buffer starts within a line that is too long, whose bytes are dropped.
     too_long: bool,
 }
 
@@ -52,7 +54,7 @@ impl<R: Read> Cutter<R> {
         Cutter { source, buffer: Vec::new(), at_end: false, too_long: false }
     }
 
-    /// Takes the first row, or returns `None` if there is none.
+    /// Consumes the first row, or returns `None` if there is none.
     pub fn first(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let blank = self.buffer.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
@@ -94,7 +96,8 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Reads more bytes. An open quote replaces a line that is too long, so that the row is invalid.
+    /// Reads more bytes. A line that is too long is replaced by an open quote, so that its row is
+    /// invalid.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         let start = self.buffer.len();
         let read = (&mut self.source).take(wanted as u64).read_to_end(&mut self.buffer)?;
@@ -119,13 +122,13 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Forgets all fields.
+    /// Removes all fields.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
     }
 
-    /// The number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -137,10 +140,11 @@ impl Fields {
         &self.text[start..*end]
     }
 
-    /// Splits a line into at most `most + 1` fields. Returns `false` if a quote is not closed or the line is too long.
+    /// Splits a line into at most `most + 1` fields. Returns `false` if a quote is not closed or
+    /// the line is too long.
     ///
-    /// A field with text after its closing quote, such as `"1"5`, keeps its quotes and is not the number 15. A byte
-    /// order mark at the start of the line is ignored.
+    /// A field with text after its closing quote, such as `"1"5`, keeps its quotes and is not the
+    /// number 15. A byte order mark at the start of the line is ignored.
     pub fn split(&mut self, line: &[u8], delimiter: u8, most: usize) -> bool {
         self.clear();
         if line.len() > MOST_BYTES {
@@ -201,7 +205,7 @@ mod tests {
     use csv::ReaderBuilder;
     use proptest::prelude::*;
 
-    /// Hands out a few bytes at a time.
+    /// A reader that returns a few bytes at a time.
     struct Slowly<'a>(&'a [u8], usize);
 
     impl Read for Slowly<'_> {
@@ -228,7 +232,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// The lines do not depend on how the bytes arrive.
+        /// The lines do not depend on the sizes of the reads.
         #[test]
         fn chunks_hold_the_lines_of_the_whole(text in text(), size in 1usize..40, read in 1usize..9) {
             let mut cutter = Cutter::new(Slowly(&text, read));
@@ -253,7 +257,7 @@ mod tests {
         #[test]
         fn fields_are_those_of_csv(text in text()) {
             for line in rows_of(&text) {
-                // To the csv crate, an open quote swallows the next line.
+                // For the csv crate, an open quote would include the next line.
                 let records = |line: &[u8]| -> Vec<Vec<Vec<u8>>> {
                     let more = [line, b"\n7"].concat();
                     let mut reader = ReaderBuilder::new();

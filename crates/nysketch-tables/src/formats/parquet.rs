@@ -1,4 +1,4 @@
-//! Parquet files: the wanted columns alone, one track per row group.
+//! Parquet files. Only the required columns are read, with one track per row group.
 
 use super::arrays::{ArrowRaw, guarded, lengths_of, lists_of, schema_of};
 use super::budget::check_expansion;
@@ -35,10 +35,10 @@ pub struct Parquet {
     file: Stored,
     bytes: u64,
     schema: SchemaRef,
-    /// Rows of each row group.
+    /// Number of rows in each row group.
     groups: Vec<u64>,
     rows: u64,
-    /// Kept from the first row group that is opened to the last.
+    /// The footer, kept from the opening of the first row group to that of the last.
     metadata: Mutex<Option<Loaded>>,
 }
 
@@ -51,7 +51,7 @@ struct Loaded {
 }
 
 impl Parquet {
-    /// Reads the footer and, unless `rowwise`, the lengths of the first lists.
+    /// Reads the footer and, unless `rowwise`, finds the lengths of lists from the first rows.
     pub fn open(file: Stored, rowwise: bool) -> Result<(Self, Schema)> {
         let chunks = Chunks::open(&file)?;
         let (name, bytes) = (&file.name, chunks.length);
@@ -72,17 +72,17 @@ impl Parquet {
         Ok((Parquet { file, bytes, schema: arrow, groups, rows, metadata }, schema))
     }
 
-    /// Rows of each row group.
+    /// Returns the number of rows in each row group.
     pub fn groups(&self) -> &[u64] {
         &self.groups
     }
 
-    /// The types of its columns.
+    /// Returns the Arrow schema of the file.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Starts reading a row group after this many of its rows.
+    /// Starts reading a row group after this number of its rows.
     pub fn track(
         &self,
         group: usize,
@@ -142,7 +142,7 @@ impl Parquet {
     }
 }
 
-/// The lengths of lists, by their first rows.
+/// Finds the lengths of lists from the first rows.
 fn lengths(
     name: &str,
     chunks: &Chunks,
@@ -162,7 +162,7 @@ fn lengths(
     lengths_of(name, &lists, guarded(name, || builder.build())?)
 }
 
-/// Rows of a batch that is looked at for the lengths of lists.
+/// Number of rows that are read to find the lengths of lists.
 const LOOKED_AT_ROWS: usize = 64;
 
 fn load(name: &str, chunks: &Chunks) -> Result<Loaded> {
@@ -178,8 +178,8 @@ fn load(name: &str, chunks: &Chunks) -> Result<Loaded> {
     Ok(Loaded { arrow, int96 })
 }
 
-/// Whether the reader cannot make dictionaries of this type. It does so for texts and bytes; other columns it can
-/// read as plain ones.
+/// Whether the reader cannot make dictionaries of this type. It supports text and bytes only; other
+/// columns are read without dictionaries.
 fn is_unreadable(data_type: &DataType) -> bool {
     use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
     match data_type {
@@ -190,7 +190,8 @@ fn is_unreadable(data_type: &DataType) -> bool {
     }
 }
 
-/// Stored bytes as the Parquet crate wants them: from any place, by a shared reference.
+/// Adapts stored bytes to the interface of the Parquet crate, which reads any range through a
+/// shared reference.
 #[derive(Clone)]
 struct Chunks {
     file: Arc<Mutex<Box<dyn store::Bytes>>>,
@@ -208,15 +209,15 @@ impl Chunks {
         ChunkBytes { file: self.file.clone(), at }
     }
 
-    /// Up to so many bytes from one place on.
+    /// Reads up to `length` bytes from a position.
     fn some(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
-        // A damaged file may declare more than there is.
+        // A damaged file may declare more bytes than it contains.
         let mut bytes = Vec::with_capacity(length.min(self.length) as usize);
         self.at(at).take(length).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The footer without its length; empty where the file is too short to have one.
+    /// Returns the footer without its length; empty if the file is too short for a footer.
     fn footer(&self, name: &str) -> Result<Vec<u8>> {
         let cannot = |e| Error::read(name, e);
         let end = self.some(self.length.saturating_sub(8), 8).map_err(cannot)?;
@@ -255,7 +256,7 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// Bytes from one place on; each reader has a place of its own.
+/// A stream of bytes from a position. Each reader has its own position.
 struct ChunkBytes {
     file: Arc<Mutex<Box<dyn store::Bytes>>>,
     at: u64,
@@ -271,47 +272,47 @@ impl Read for ChunkBytes {
     }
 }
 
-/// The pages of a row group. Their headers are checked before the Parquet crate sees them.
+/// The pages of a row group. Their headers are checked before the Parquet crate reads them.
 struct Pages {
     chunks: Chunks,
     largest: Arc<Mutex<Largest>>,
 }
 
-/// What the pages of a row group take in memory: of every column one is held, and its dictionary.
+/// Bounds the memory for the pages of a row group: one data page and one dictionary per column.
 struct Largest {
-    /// In the order in which they start.
+    /// The columns in the order of their positions in the file.
     columns: Vec<PagesOfColumn>,
-    /// The largest pages of all columns together.
+    /// Sum of the largest pages of all columns, in bytes.
     expanded: u64,
-    /// The row group in the file.
+    /// Size of the row group in the file, in bytes.
     compressed: u64,
 }
 
-/// The pages of a column so far.
+/// The pages of a column that have been read so far.
 #[derive(Default)]
 struct PagesOfColumn {
     start: u64,
-    /// Whether it holds lists.
+    /// Whether the column contains lists.
     lists: bool,
-    /// Bytes of the largest page.
+    /// Size of the largest page in bytes.
     largest: u64,
-    /// All of them in the file.
+    /// Size of all pages in the file, in bytes.
     compressed: u64,
-    /// Values of all of them.
+    /// Number of values in all pages.
     values: u64,
-    /// How they are compressed, where they may expand to more than they declare.
+    /// The compression, if its data may expand to more than the declared size.
     packed: Option<Packed>,
-    /// The contents of the last dictionary and of the last page of data whose headers were read.
+    /// The contents of the last dictionary and of the last data page whose headers have been read.
     contents: [Option<Contents>; 2],
 }
 
-/// What a page declares about the bytes after its header.
+/// The declared properties of the bytes after a page header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Contents {
     start: u64,
-    /// Bytes at their start that are not compressed.
+    /// Number of bytes at the start that are not compressed.
     plain: u64,
-    /// Bytes that all of them expand to.
+    /// Declared size after decompression, in bytes.
     expanded: u64,
 }
 
@@ -331,7 +332,7 @@ impl Largest {
         Largest { columns, expanded: 0, compressed: compressed.fold(0, u64::saturating_add) }
     }
 
-    /// Counts a page; refuses it where memory would have to grow out of proportion.
+    /// Counts a page, and refuses one that would need memory out of proportion to the file.
     fn add(&mut self, at: u64, page: PageSize) -> std::result::Result<(), String> {
         let mut more = 0;
         if let Some(column) = self.column(at) {
@@ -344,7 +345,8 @@ impl Largest {
                 plain: page.plain,
                 expanded: page.expanded,
             });
-            // Of other columns so many rows are read at a time; all values may belong to one list.
+            // Other columns are read a batch of rows at a time, but a single list may contain all
+            // values.
             if column.lists {
                 check_expansion(column.compressed, column.values.saturating_mul(VALUE))?;
             }
@@ -353,13 +355,13 @@ impl Largest {
         check_expansion(self.compressed, self.expanded)
     }
 
-    /// The column whose pages are at this place.
+    /// Finds the column whose pages contain this position.
     fn column(&mut self, at: u64) -> Option<&mut PagesOfColumn> {
         let after = self.columns.partition_point(|column| column.start <= at);
         after.checked_sub(1).and_then(|i| self.columns.get_mut(i))
     }
 
-    /// What is to be checked about the contents of a page at this place.
+    /// Returns the contents to check for the page at this position.
     fn contents(&mut self, at: u64) -> Option<(Packed, Contents)> {
         let column = self.column(at)?;
         let contents = column.contents.into_iter().flatten().find(|c| c.start == at)?;
@@ -367,7 +369,7 @@ impl Largest {
     }
 }
 
-/// Bytes that a value of a list takes in memory.
+/// Memory for a value of a list, in bytes.
 const VALUE: u64 = 8;
 
 impl Pages {
@@ -390,7 +392,7 @@ impl ChunkReader for Pages {
         Ok(PageBytes { bytes, start, checked: false, largest: self.largest.clone() })
     }
 
-    /// The contents of a page, whose header was read before.
+    /// Returns the contents of a page whose header has already been read.
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let bytes = self.chunks.get_bytes(start, length)?;
         let contents = self.largest.lock().unwrap_or_else(|e| e.into_inner()).contents(start);
@@ -403,8 +405,8 @@ impl ChunkReader for Pages {
     }
 }
 
-/// A page from its header on. The crate asks for readers that it does not use, so the header is checked when the first
-/// byte is read.
+/// A page, starting at its header. The header is checked when the first byte is read, because the
+/// crate also creates readers that it never uses.
 struct PageBytes {
     bytes: BufReader<ChunkBytes>,
     start: u64,
@@ -413,7 +415,7 @@ struct PageBytes {
 }
 
 impl PageBytes {
-    /// Headers hold statistics, so they may be long, but hardly longer than this.
+    /// Maximum size of a header in bytes. Headers contain statistics, so they can be long.
     const LONGEST: u64 = 16 << 20;
 
     fn check(&self, start: &[u8]) -> io::Result<()> {
@@ -444,7 +446,7 @@ impl Read for PageBytes {
     }
 }
 
-/// A row group being read.
+/// A Parquet row group that is being read.
 pub struct ParquetTrack {
     reader: ParquetRecordBatchReader,
     check: Option<Milliseconds>,
@@ -457,7 +459,7 @@ pub struct ParquetTrack {
 /// The INT96 columns in milliseconds, in batches of the same rows.
 struct Milliseconds {
     reader: ParquetRecordBatchReader,
-    /// Their places among the wanted columns.
+    /// Indices of the INT96 columns among the required columns.
     places: Arc<[usize]>,
 }
 
@@ -477,7 +479,7 @@ impl Track for ParquetTrack {
     }
 }
 
-/// Rows with INT96 timestamps.
+/// Rows with INT96 timestamps that have been checked.
 struct CheckedRaw {
     raw: ArrowRaw,
     milliseconds: RecordBatch,
@@ -500,7 +502,7 @@ impl Raw for CheckedRaw {
 mod tests {
     use super::*;
 
-    /// A few bytes may stand for a list of any length, whose values are in memory at once.
+    /// A few bytes may declare a list of any length, and all of its values are in memory at once.
     #[test]
     fn values_of_lists_have_a_limit() {
         let add = |lists: bool, values: u64| {

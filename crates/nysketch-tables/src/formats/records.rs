@@ -1,24 +1,25 @@
-//! Where CSV records end: cuts a stream of bytes into chunks of whole records, so that the chunks
-//! can be parsed by many threads.
+//! Record boundaries in CSV: cuts a stream of bytes into chunks of whole records, so that many
+//! threads can parse the chunks.
 //!
-//! The rules are those of the csv crate, which parses the chunks: a quote opens a field only at its
-//! start, two quotes within one are one, a record ends at `\n`, `\r` or `\r\n`, and blank lines are
-//! not records (but missing values where there is one column).
+//! The rules are those of the csv crate, which parses the chunks. A quote opens a field only at the
+//! start of the field; two quotes within a quoted field are one quote. A record ends at `\n`, `\r`
+//! or `\r\n`. A blank line is not a record, except in a file with one column, where it is a missing
+//! value.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-/// Bytes of one record beyond which something must be wrong, such as a quote left open.
+/// Maximum size of a record in bytes. A longer one is probably an error, such as an open quote.
 const MOST_BYTES: usize = 64 << 20;
 
 const OPEN_QUOTE: &str = "a quote (\") is opened and never closed";
 
-/// Where a byte stands.
+/// The position of a byte within a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before the first byte of a record.
     Record,
-    /// Likewise, right after `\r`: a `\n` belongs to it.
+    /// Before the first byte of a record, right after `\r`: a following `\n` belongs to that `\r`.
     AfterReturn,
     /// Before the first byte of a field.
     Field,
@@ -30,7 +31,7 @@ enum State {
     Quote,
 }
 
-/// What a byte ends.
+/// The effect of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Nothing,
@@ -66,39 +67,39 @@ impl State {
     }
 }
 
-/// Whole records.
+/// A chunk of whole records.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chunk {
     pub bytes: Vec<u8>,
-    /// How many.
+    /// The number of records.
     pub rows: u64,
-    /// Number of the line that the first byte stands on, from 1.
+    /// The number of the line that contains the first byte, from 1.
     pub line: u64,
 }
 
-/// Why no chunk can be cut.
+/// The reason why no chunk can be cut.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error("row {row} (line {line}): {what}")]
     Broken { row: u64, line: u64, what: &'static str },
-    /// After at least so many whole records.
+    /// After at least this number of whole records.
     #[error("it cannot be read after row {rows}: {error}")]
     Read { rows: u64, error: io::Error },
 }
 
-/// Cuts a source into chunks.
+/// Cuts a source into chunks of whole records.
 pub struct Records<R> {
     source: R,
     delimiter: u8,
-    /// Bytes to read at once, at least.
+    /// Minimum number of bytes to read at once.
     read_size: usize,
     /// Whether blank lines are records.
     single_column: bool,
     state: State,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were looked at.
+    /// Number of bytes in the buffer that have been scanned.
     scanned: usize,
-    /// End of the last whole record in the buffer, and how many there are.
+    /// The end of the last whole record in the buffer, and the number of whole records.
     cut: usize,
     rows: u64,
     /// End of the first record.
@@ -106,9 +107,9 @@ pub struct Records<R> {
     /// Blank lines since the last record.
     blank: u64,
     at_end: bool,
-    /// What is wrong after the last whole record.
+    /// The error after the last whole record, if any.
     broken: Option<&'static str>,
-    /// Records and lines in chunks handed out.
+    /// The numbers of records and of lines in the chunks already returned.
     rows_before: u64,
     lines_before: u64,
 }
@@ -134,12 +135,12 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// What separates the fields.
+    /// Returns the byte that separates the fields.
     pub fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
-    /// The first record that is left, without taking it; empty at the end.
+    /// Returns the first remaining record without consuming it; empty at the end.
     pub fn peek(&mut self) -> Result<&[u8], RecordError> {
         while self.first.is_none() || self.after_return() {
             if self.at_end || self.broken.is_some() {
@@ -153,7 +154,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Takes the first record away; it is not counted among the rows.
+    /// Consumes the first record without counting it as a row.
     pub fn skip(&mut self) -> Result<(), RecordError> {
         self.peek()?;
         let Some(mut first) = self.first else { return Ok(()) };
@@ -166,20 +167,20 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    /// From now on blank lines are records; called before the first chunk.
+    /// Counts blank lines as records. It must be called before the first chunk.
     pub fn single_column(&mut self) {
         self.single_column = true;
         self.look_again();
     }
 
-    /// Looks at the buffer again, from the start of a record.
+    /// Scans the buffer again from the start of a record.
     fn look_again(&mut self) {
         (self.state, self.scanned, self.cut, self.rows) = (State::Record, 0, 0, 0);
         (self.first, self.blank, self.broken) = (None, 0, None);
         self.scan();
     }
 
-    /// Whole records of about `size` bytes, at least one, or `None` at the end.
+    /// Returns whole records of about `size` bytes, at least one, or `None` at the end.
     pub fn next_chunk(&mut self, size: usize) -> Result<Option<Chunk>, RecordError> {
         self.fill_chunk(size)?;
         if self.rows == 0 {
@@ -206,7 +207,7 @@ impl<R: Read> Records<R> {
         if self.rows == 0 && self.broken.is_some() { Err(self.error()) } else { Ok(()) }
     }
 
-    /// The records that the next chunk of this size would begin with, without taking them.
+    /// Returns the records that the next chunk of this size would contain, without consuming them.
     pub fn look(&mut self, size: usize) -> Result<Option<Chunk>, RecordError> {
         self.fill_chunk(size)?;
         let bytes = self.buffer[..self.cut].to_vec();
@@ -219,7 +220,7 @@ impl<R: Read> Records<R> {
         self.state == State::AfterReturn && self.cut == self.scanned
     }
 
-    /// Names the record that is broken: the first one that is left.
+    /// Returns the error of the first remaining record.
     fn error(&self) -> RecordError {
         let blank = if self.single_column { self.blank } else { 0 };
         let breaks = |b: &&u8| matches!(**b, b'\n' | b'\r');
@@ -231,7 +232,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads more bytes and looks at them.
+    /// Reads more bytes and scans them.
     fn fill(&mut self, wanted: usize) -> Result<(), RecordError> {
         let rows = self.rows_before + self.rows;
         let read = (&mut self.source).take(wanted as u64).read_to_end(&mut self.buffer);
@@ -278,7 +279,7 @@ impl<R: Read> Records<R> {
             match self.state.step(byte, self.delimiter) {
                 End::Record => self.end_record(self.scanned),
                 End::BlankLine => self.blank += 1,
-                // The \n of \r\n belongs to the record before it.
+                // The `\n` of `\r\n` belongs to the previous record.
                 End::Nothing if self.state == State::Record => {
                     if self.rows > 0 && self.cut + 1 == self.scanned {
                         self.cut = self.scanned;
@@ -289,7 +290,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Without quotes and returns only line feeds matter.
+    /// Scans bytes without quotes and carriage returns, where only line feeds matter.
     fn scan_plain(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         let mut between = self.state == State::Record;
@@ -325,8 +326,7 @@ fn lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// The records of a chunk of one column, where blank lines are records too: their bytes without the
-/// end of the line.
+/// Visits the records of a chunk with one column, including blank lines, without their line ends.
 pub fn single_fields(chunk: &[u8], delimiter: u8, mut visit: impl FnMut(&[u8])) {
     let (mut state, mut start) = (State::Record, 0);
     for (at, byte) in chunk.iter().enumerate() {
@@ -343,7 +343,7 @@ pub fn single_fields(chunk: &[u8], delimiter: u8, mut visit: impl FnMut(&[u8])) 
     }
 }
 
-/// Where each record starts, and how many fields it has.
+/// Returns the start and the number of fields of each record.
 pub fn fields_of(bytes: &[u8], delimiter: u8) -> impl Iterator<Item = (usize, usize)> {
     let (mut state, mut at) = (State::Record, 0);
     std::iter::from_fn(move || {
@@ -365,8 +365,8 @@ pub fn fields_of(bytes: &[u8], delimiter: u8) -> impl Iterator<Item = (usize, us
     })
 }
 
-/// The same records, with fields such as `"1"5` kept as they are written: to the csv crate that is 15, a number
-/// that nobody has written.
+/// Returns the records with extra quotes, so that the csv crate reads a field such as `"1"5`
+/// unchanged. Otherwise it would return 15, a number that the file does not contain.
 pub fn mended(bytes: &[u8], delimiter: u8) -> Cow<'_, [u8]> {
     if !may_need_mending(bytes, delimiter) {
         return Cow::Borrowed(bytes);
@@ -400,8 +400,8 @@ pub fn mended(bytes: &[u8], delimiter: u8) -> Cow<'_, [u8]> {
     Cow::Owned(mended)
 }
 
-/// Whether anything follows a closing quote but the end of its field. One look at every quote, with no more than its
-/// neighbours: quoted files are read in this way throughout.
+/// Whether a closing quote is followed by anything except the end of its field. The check inspects
+/// each quote and its neighbours only, because it runs over every quoted file.
 fn may_need_mending(bytes: &[u8], delimiter: u8) -> bool {
     let ends =
         |byte: Option<&u8>| byte.is_none_or(|b| *b == delimiter || matches!(b, b'\n' | b'\r'));
@@ -424,7 +424,8 @@ fn may_need_mending(bytes: &[u8], delimiter: u8) -> bool {
     false
 }
 
-/// Where the quoted field that `from` stands in ends; the end of the bytes where it does not.
+/// Returns the end of the quoted field that contains `from`, or the end of the bytes if the field
+/// is not closed.
 fn closing_quote(bytes: &[u8], mut from: usize) -> usize {
     while let Some(quote) = memchr::memchr(b'"', bytes.get(from..).unwrap_or_default()) {
         let quote = from + quote;
@@ -441,7 +442,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All chunks, of about `size` bytes, read `read_size` at a time.
+    /// Returns all chunks of about `size` bytes, reading `read_size` bytes at a time.
     fn chunks(text: &[u8], single: bool, size: usize, read_size: usize) -> Option<Vec<Chunk>> {
         let mut records = Records::new(text, b',');
         (records.single_column, records.read_size) = (single, read_size);
@@ -466,7 +467,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// Chunks, parsed one by one, give the records of the whole, and as many as they say.
+        /// Parsing the chunks one by one gives the records of the whole text, and the declared
+        /// counts.
         #[test]
         fn chunks_hold_the_records_of_the_whole(text in text(), size in 1usize..40, read in 1usize..9) {
             let Some(chunks) = chunks(&text, false, size, read) else {
@@ -487,7 +489,7 @@ mod tests {
             prop_assert_eq!(&records, &parse(&text));
         }
 
-        /// With one column blank lines count, except those after the last record.
+        /// With one column, blank lines count, except after the last record.
         #[test]
         fn blank_lines_of_one_column_count(text in text(), size in 1usize..40, read in 1usize..9) {
             let Some(chunks) = chunks(&text, true, size, read) else { return Ok(()) };
@@ -507,7 +509,7 @@ mod tests {
             prop_assert_eq!(fields, whole);
         }
 
-        /// Fields are counted as the csv crate finds them.
+        /// The number of fields equals the result of the csv crate.
         #[test]
         fn fields_are_counted(text in text()) {
             let Some(chunks) = chunks(&text, false, 60, 9) else { return Ok(()) };
@@ -518,7 +520,8 @@ mod tests {
             }
         }
 
-        /// Only fields with text after their closing quote change, and these to what is written.
+        /// Only fields with text after their closing quote change, and the csv crate then reads
+        /// them as written.
         #[test]
         fn mending_keeps_records_and_whole_fields(text in text()) {
             let Some(chunks) = chunks(&text, false, 60, 9) else { return Ok(()) };

@@ -1,5 +1,6 @@
-//! CSV files under a private plan. A line is a row, is read by itself, and is never an error. The format and the columns of
-//! a file follow from its name, the options and its header, and never from a row.
+//! CSV files under a private plan. Each line is a row, is read separately, and is never an error.
+//! The format and the columns of a file depend on its name, the options and its header, and never
+//! on a row.
 
 use super::csv::{Dialect, Source, column_names, decompressed};
 use super::lines::{Cutter, Fields, Lines};
@@ -19,21 +20,21 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a part, about.
+/// Approximate size of a part in bytes.
 const PART_BYTES: usize = 1 << 19;
-/// Columns of a file, at most.
+/// Maximum number of columns in a file.
 const MOST_COLUMNS: usize = 1 << 20;
 
 /// The number of fields of a line.
 #[derive(Debug, Clone, Copy)]
 struct Width {
-    /// Fields that every valid line has.
+    /// Number of fields in every valid line.
     fields: usize,
     /// Whether a line may have more.
     more: bool,
 }
 
-/// A csv file, or stdin, which can be read only once.
+/// A CSV file, or stdin, which can be read only once.
 pub struct Rowwise {
     name: Arc<str>,
     /// `None` for stdin.
@@ -59,7 +60,7 @@ impl Rowwise {
         Ok((Rowwise { name, file: Some(file), dialect, width, stdin }, schema))
     }
 
-    /// Reads the header from stdin, if it has one, and keeps the rest for the one track there can be.
+    /// Reads the header from stdin, if it has one, and keeps the rest for the only possible track.
     pub fn stdin(
         source: impl Read + Send + 'static,
         dialect: Dialect,
@@ -93,8 +94,8 @@ impl Rowwise {
     }
 }
 
-/// Returns the decompressed text. Without a header the first bytes belong to a row, so the name of the file decides whether it
-/// is compressed.
+/// Returns the decompressed text. Without a header, the first bytes belong to a row, so the name of
+/// the file decides whether it is compressed.
 fn source_of(
     bytes: impl Read + Send + 'static,
     name: &str,
@@ -108,7 +109,7 @@ fn source_of(
     decompressed(bytes).map_err(|e: io::Error| Error::read(name, e))
 }
 
-/// Returns the columns that the header names or, without a header, the columns that the options ask for.
+/// Returns the columns of the header or, without a header, the columns that the options require.
 fn columns_of(
     lines: &mut Cutter<Source>,
     name: &Arc<str>,
@@ -147,8 +148,9 @@ fn columns_of(
     Ok((width, schema))
 }
 
-/// Returns the fields of a line without a header. If all columns are called `c0`, `c1`, …, a line may have more fields than are
-/// read. Otherwise its fields are the columns of numbers in their order.
+/// Returns the number of fields in a line of a file without a header. If all columns are called
+/// `c0`, `c1`, …, a line may have more fields than are read. Otherwise its fields are the columns
+/// of numbers in their order.
 fn width_of(options: &ReadOptions) -> Width {
     let Columns::Exactly { numbers, categories, .. } = &options.columns else {
         return Width { fields: 0, more: true };
@@ -169,7 +171,7 @@ fn number_of(name: &str) -> Option<usize> {
         .then_some(number)
 }
 
-/// A csv file being read.
+/// A CSV file that is being read.
 pub struct RowTrack {
     csv: Arc<Rowwise>,
     columns: Arc<Places>,
@@ -212,7 +214,7 @@ impl Raw for Rows {
             let number = |cell: &Cell<'_>| -> Result<f64, Infallible> {
                 Ok(if readable { number_in(&record, cell) } else { f64::INFINITY })
             };
-            // Checked above.
+            // The text was checked above.
             let text = |column, _: &str| Ok(str::from_utf8(record.get(column)).unwrap_or_default());
             let Ok(()) = all.add(number, text);
         }
@@ -220,7 +222,7 @@ impl Raw for Rows {
     }
 }
 
-/// Returns the columns whose text is read.
+/// Returns the columns that are read as text.
 fn text_columns(columns: &Places) -> impl Iterator<Item = usize> {
     let texts = columns.categories.iter().chain(&columns.key).chain(&columns.kept);
     texts.filter_map(|text| match text {
@@ -229,12 +231,13 @@ fn text_columns(columns: &Places) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns the number in a cell. It is infinite, so that the row is invalid, if the field cannot be read.
+/// Returns the number in a cell. It is infinite, so that the row is invalid, if the field cannot be
+/// parsed.
 fn number_in(record: &Fields, cell: &Cell<'_>) -> f64 {
     match cell {
         Cell::Constant(x) => *x,
         Cell::Number { column, .. } => parse::read_number(record.get(*column)),
-        // The zones of other rows must not matter.
+        // Rows may differ in whether they have a zone: other rows must not affect this one.
         Cell::Time { column, .. } => {
             parse::time(record.get(*column)).map_or(f64::INFINITY, |time| time.seconds)
         }

@@ -1,4 +1,4 @@
-//! Collects rows of text fields into a batch, for both readers of csv files.
+//! Collects rows of text fields into a batch, for both readers of CSV files.
 
 use crate::batch::Batch;
 use crate::places::{Places, SharedZone, Text, Value};
@@ -9,7 +9,7 @@ use nysketch_core::rows::MISSING;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How a number of each record is read.
+/// The way in which a number of each record is read.
 pub enum Cell<'a> {
     Number { column: usize, name: &'a str, truths: bool },
     Time { column: usize, name: &'a str, zone: &'a SharedZone },
@@ -37,7 +37,7 @@ fn number<'a>(value: &Value, name: &'a str, truths: bool) -> Cell<'a> {
     }
 }
 
-/// The rows read so far.
+/// The rows that have been read.
 pub struct TextRows<'a> {
     columns: &'a Places,
     cells: Vec<Cell<'a>>,
@@ -49,7 +49,7 @@ pub struct TextRows<'a> {
 }
 
 impl<'a> TextRows<'a> {
-    /// Starts without rows and reserves memory for some.
+    /// Creates an empty batch and reserves memory for this number of rows.
     pub fn new(columns: &'a Places, rows: usize) -> Self {
         let d = columns.values.len();
         let mut block = Block { columns: d, ..Block::default() };
@@ -106,7 +106,7 @@ impl<'a> TextRows<'a> {
         Ok(())
     }
 
-    /// Returns a key, whose memory all rows with the same text share.
+    /// Returns the text of a key; all rows with the same text share its memory.
     fn shared(&mut self, text: &str) -> Option<Arc<str>> {
         if text.is_empty() {
             return None;

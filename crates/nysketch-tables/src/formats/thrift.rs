@@ -1,16 +1,18 @@
-//! A look at the Thrift structures of a Parquet file before the Parquet crate decodes them.
+//! Checks of the Thrift structures in a Parquet file before the Parquet crate decodes them.
 //!
-//! The crate trusts a few numbers: it takes memory for as many children as a node of the schema declares, goes as deep
-//! as the schema is nested, and takes memory for as many bytes as a page is said to expand to. No error can be caught
-//! there, so these numbers are checked here, against what is left of the file. The crate goes by the numbers of fields
-//! and not by their declared types; a field of another type than it expects is refused, so that both see the same.
+//! The crate trusts a few numbers: it allocates memory for the declared number of children of a
+//! schema node, recurses to the depth of the schema, and allocates the declared decompressed size
+//! of a page. Failures there cannot be caught, so this module checks these numbers against the rest
+//! of the file first. The crate identifies fields by their ids and ignores their declared types. A
+//! field of an unexpected type is therefore refused, so that both readers interpret the bytes in
+//! the same way.
 
 use super::budget::check_expansion;
 
-/// Levels of a schema, at most; a list takes two.
+/// Maximum depth of a schema; a list takes two levels.
 const MOST_LEVELS: usize = 64;
 
-/// Types of the compact protocol.
+/// Type codes of the compact protocol.
 const BOOLEANS: [u8; 2] = [1, 2];
 const BYTE: u8 = 3;
 const I16: u8 = 4;
@@ -24,7 +26,7 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// What the Parquet crate expects in a field.
+/// The type that the Parquet crate expects in a field.
 #[derive(Clone, Copy)]
 enum Shape {
     Boolean,
@@ -59,7 +61,7 @@ const LOGICAL_TYPE: Shape = Struct(&[
     (17, Struct(&[(1, Binary)])),
     (18, Struct(&[(1, Binary), (2, Shape::I32)])),
 ]);
-/// Type, length, repetition, name, children, converted type, scale, precision, number, logical type.
+/// Type, length, repetition, name, children, converted type, scale, precision, id, logical type.
 const SCHEMA_ELEMENT: &[(i16, Shape)] = &[
     (1, Shape::I32),
     (2, Shape::I32),
@@ -84,7 +86,7 @@ const STATISTICS: Shape = Struct(&[
     (7, Boolean),
     (8, Boolean),
 ]);
-/// Type, size when expanded, size, checksum, then what depends on the type.
+/// Type, decompressed size, compressed size, checksum, then the headers of the page types.
 const PAGE_HEADER: &[(i16, Shape)] = &[
     (1, Shape::I32),
     (EXPANDED, Shape::I32),
@@ -122,12 +124,12 @@ const DATA: i16 = 5;
 const DICTIONARY: i16 = 7;
 const DATA_V2: i16 = 8;
 
-/// Why a structure is refused.
+/// The reason why a structure is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// More bytes are needed to tell.
+    /// More bytes are needed to decide.
     Short,
-    /// It breaks a rule.
+    /// The structure breaks a rule.
     Broken(String),
 }
 
@@ -141,7 +143,7 @@ fn broken<T>(how: impl Into<String>) -> Result<T> {
 pub fn check_schema(footer: &[u8]) -> Result<()> {
     let mut thrift = Thrift { rest: footer };
     let mut last = 0;
-    // Its version, which no file lacks, and the schema.
+    // Every footer starts with the version and the schema.
     loop {
         match thrift.field(&mut last)? {
             Some((1, I32)) => drop(thrift.integer()?),
@@ -153,7 +155,7 @@ pub fn check_schema(footer: &[u8]) -> Result<()> {
     if kind != STRUCT || count > thrift.rest.len() as u64 {
         return broken("its schema has more columns than its footer has bytes");
     }
-    // Children that are still to come on every level.
+    // Number of remaining children on each level.
     let mut levels: Vec<u64> = vec![1];
     for left in (0..count).rev() {
         let mut children = 0;
@@ -183,26 +185,26 @@ pub fn check_schema(footer: &[u8]) -> Result<()> {
     }
 }
 
-/// What a page takes: its size in the file and in memory, and what it holds.
+/// The sizes of a page in the file and in memory, and its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageSize {
-    /// Bytes of its header.
+    /// Size of the header in bytes.
     pub header: u64,
-    /// Bytes after the header.
+    /// Size after the header, in bytes.
     pub compressed: u64,
-    /// Bytes that these expand to.
+    /// Size of the content after decompression, in bytes.
     pub expanded: u64,
-    /// Bytes at the start of these that are never compressed.
+    /// Number of bytes at the start of the content that are never compressed.
     pub plain: u64,
-    /// Whether the others are compressed, where the column is.
+    /// Whether the rest is compressed, if the column has a compression.
     pub packed: bool,
-    /// How many values it holds, missing ones included.
+    /// Number of values, including missing ones.
     pub values: u64,
-    /// Whether it is a dictionary.
+    /// Whether the page is a dictionary.
     pub dictionary: bool,
 }
 
-/// Checks the header of a page at the start of some bytes.
+/// Checks the page header at the start of some bytes.
 pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
     let (mut expanded, mut compressed, mut values, mut entries) = (0, 0, 0, None);
     let (mut levels, mut packed) = ([0, 0], true);
@@ -222,7 +224,7 @@ pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
     else {
         return broken("a page has a negative size");
     };
-    // Every value takes a byte or more; memory for all of them is taken at once.
+    // Every entry takes at least one byte, and the crate allocates memory for all of them at once.
     if let Some(entries) = entries
         && u64::try_from(entries).map_or(true, |entries| entries > expanded)
     {
@@ -239,11 +241,11 @@ pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
     Ok(PageSize { header, compressed, expanded, plain, packed, values, dictionary })
 }
 
-/// Hears the whole numbers of a structure, and its truth values as 1 and 2, each with the numbers of the fields that
-/// lead to it.
+/// A function that receives each integer of a structure, and booleans as 1 and 2, with the path of
+/// field ids that leads to it.
 type Visit<'a> = &'a mut dyn FnMut(&[i16], i64);
 
-/// What is left of some bytes in the compact protocol.
+/// The remaining bytes in the compact protocol.
 struct Thrift<'a> {
     rest: &'a [u8],
 }
@@ -261,7 +263,7 @@ impl Thrift<'_> {
         Ok(())
     }
 
-    /// A number of variable length, of at most ten bytes.
+    /// Reads an integer of variable length, at most ten bytes.
     fn varint(&mut self) -> Result<u64> {
         let mut number = 0;
         for shift in (0..70).step_by(7) {
@@ -279,7 +281,7 @@ impl Thrift<'_> {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Number and type of the next field; `None` at the end of a structure.
+    /// Reads the id and the type of the next field; `None` at the end of a structure.
     fn field(&mut self, last: &mut i16) -> Result<Option<(i16, u8)>> {
         let head = self.byte()?;
         let (delta, kind) = (head >> 4, head & 0xf);
@@ -296,14 +298,14 @@ impl Thrift<'_> {
         Ok(Some((*last, kind)))
     }
 
-    /// Length of a list and type of its elements.
+    /// Reads the length of a list and the type of its elements.
     fn list(&mut self) -> Result<(u64, u8)> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
         Ok((count, head & 0xf))
     }
 
-    /// Goes through a structure; fields that are not listed are skipped.
+    /// Reads a structure and skips the fields that are not listed.
     fn structure(&mut self, fields: &[(i16, Shape)], visit: Visit<'_>) -> Result<()> {
         self.fields(fields, &mut Vec::new(), visit)
     }
@@ -332,7 +334,7 @@ impl Thrift<'_> {
         Ok(())
     }
 
-    /// Skips a value of any type, at most so many levels deep.
+    /// Skips a value of any type with at most `levels` levels of nesting.
     fn skip(&mut self, kind: u8, levels: usize) -> Result<()> {
         let Some(levels) = levels.checked_sub(1) else { return broken("it is nested too deeply") };
         match kind {
@@ -354,7 +356,8 @@ impl Thrift<'_> {
             }
             LIST | SET => {
                 let (count, kind) = self.list()?;
-                // Readers do not agree on how long they are, and neither footers nor page headers have any.
+                // Readers disagree on the size of list elements of type boolean, which footers and
+                // page headers never contain.
                 if BOOLEANS.contains(&kind) && count > 0 {
                     return broken("it holds a list of booleans");
                 }
@@ -418,7 +421,7 @@ mod tests {
         }
     }
 
-    /// Readers that do not agree on the length of a list would read different fields after it.
+    /// Readers that disagree on the length of a list would read different fields after it.
     #[test]
     fn lists_of_booleans_are_refused() {
         let mut bytes = footer(&[0]);
@@ -429,7 +432,7 @@ mod tests {
         assert!(format!("{refused:?}").contains("list of booleans"), "{refused:?}");
     }
 
-    /// The crate reads a number where it expects one, whatever the declared type.
+    /// The crate reads a number where it expects one, whatever type the field declares.
     #[test]
     fn fields_of_another_type_are_refused() {
         let mut bytes = footer(&[1, 0]);

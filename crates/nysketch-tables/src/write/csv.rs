@@ -1,4 +1,4 @@
-//! Csv text.
+//! CSV output.
 
 use super::group::Group;
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::text::{has_text, text_of};
 use arrow_schema::SchemaRef;
 use csv::{ByteRecord, Writer};
 
-/// The header line; fails if a column cannot be written as text.
+/// Returns the header line, or an error if a column cannot be written as text.
 pub fn header(schema: &SchemaRef) -> Result<Vec<u8>> {
     if let Some(field) = schema.fields().iter().find(|f| !has_text(f.data_type())) {
         return Err(Error::CannotHold {
@@ -20,7 +20,7 @@ pub fn header(schema: &SchemaRef) -> Result<Vec<u8>> {
     writer.into_inner().map_err(Error::writing)
 }
 
-/// The lines of a group; a missing value is empty.
+/// Returns the lines of a group; a missing value is empty.
 pub fn encode(group: &Group) -> Result<Vec<u8>> {
     let mut writer = Writer::from_writer(Vec::new());
     let (mut record, mut text) = (ByteRecord::new(), String::new());

@@ -1,7 +1,8 @@
-//! Tables out: csv, Parquet or NumPy.
+//! Output of tables as CSV, Parquet or NumPy.
 //!
-//! Rows are *gathered* into groups, in order; groups are *encoded*, by any thread; and what was encoded is
-//! *appended*, in order. Where a group ends depends on the rows alone, not on the number of threads.
+//! Rows are *gathered* into groups, in order; groups are *encoded*, on any thread; and encoded
+//! groups are *appended* to the file, in order. The size of a group depends only on the rows, not
+//! on the number of threads.
 
 mod csv;
 mod group;
@@ -18,20 +19,20 @@ use arrow_schema::SchemaRef;
 use nysketch_core::format::file::Out;
 use std::path::Path;
 
-/// Format of a table to write.
+/// Format of an output table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputFormat {
     /// Comma-separated text.
     Csv,
-    /// NumPy array; for numbers of one type.
+    /// NumPy array; all columns must be numbers of one type.
     Npy,
     /// Apache Parquet.
     Parquet,
 }
 
 impl OutputFormat {
-    /// By the extension.
+    /// Returns the format for an extension.
     ///
     /// ```
     /// use nysketch_tables::OutputFormat;
@@ -54,10 +55,11 @@ impl OutputFormat {
     }
 }
 
-/// A table being written.
+/// A table that is being written.
 ///
-/// The file is complete only after [`finish`](TableWriter::finish). To write rows made from another table, on all
-/// threads, see [`Dataset::map_to_table`](crate::Dataset::map_to_table).
+/// The file is complete only after [`finish`](TableWriter::finish).
+/// [`Dataset::map_to_table`](crate::Dataset::map_to_table) writes rows computed from another table,
+/// on all threads.
 ///
 /// ```
 /// use arrow_array::{Int32Array, RecordBatch};
@@ -129,19 +131,20 @@ impl<'a> TableWriter<'a> {
     }
 }
 
-/// Rows of a Parquet row group, at most.
+/// Maximum number of rows in a Parquet row group.
 const GROUP_ROWS: usize = 1 << 17;
-/// Bytes of their values in memory, at most, roughly.
+/// Approximate maximum size of the values of a group in memory, in bytes.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// Rows that do not make a group yet.
+/// Rows that do not fill a group yet.
 pub(crate) struct Gather {
-    /// The columns as they are written, where rows make groups. Every batch is a group where it is `None`.
+    /// The columns as they are written, if rows are collected into groups. If `None`, every batch
+    /// is a group.
     grouped: Option<SchemaRef>,
     batches: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
-    /// Rows of the output so far.
+    /// Number of output rows so far.
     written: u64,
 }
 
@@ -170,7 +173,7 @@ impl Gather {
         Ok(groups)
     }
 
-    /// The rows that are left, as a last group.
+    /// Returns the remaining rows as the last group.
     fn rest(&mut self) -> Option<Group> {
         (self.rows, self.bytes) = (0, 0);
         let group = std::mem::take(&mut self.batches);
@@ -178,7 +181,7 @@ impl Gather {
     }
 }
 
-/// Size of the values of a batch, not of the arrays that it is a slice of.
+/// Returns the size of the values of a batch, not of the arrays from which it was sliced.
 fn bytes_of(batch: &RecordBatch) -> usize {
     let size = |column: &dyn Array| {
         let data = column.to_data();
@@ -187,14 +190,14 @@ fn bytes_of(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| size(column)).sum()
 }
 
-/// Turns groups into bytes; shared by all threads.
+/// Converts groups to bytes; shared by all threads.
 pub(crate) enum Encoder {
     Csv,
     Npy,
     Parquet(parquet::Groups),
 }
 
-/// A group as it goes into the file.
+/// A group in the form in which it is appended to the file.
 pub(crate) enum Encoded {
     Bytes { bytes: Vec<u8>, rows: usize },
     Columns(Vec<ArrowColumnChunk>),
@@ -211,12 +214,12 @@ impl Encoder {
     }
 }
 
-/// Puts encoded groups into the file.
+/// Appends encoded groups to the file.
 pub(crate) enum Appender<'a> {
     Bytes {
         out: &'a mut dyn Out,
         rows: u64,
-        /// The columns of a NumPy file, whose header is written again when the rows are counted.
+        /// The columns of a NumPy file, whose header is rewritten when the number of rows is known.
         npy: Option<SchemaRef>,
     },
     Parquet(Box<parquet::File<'a>>),
@@ -267,7 +270,8 @@ mod tests {
         assert_eq!(rows(&gather.push(numbers(2 * GROUP_ROWS)).unwrap()), [GROUP_ROWS, GROUP_ROWS]);
         assert_eq!(rows(&gather.push(numbers(1)).unwrap()), [GROUP_ROWS]);
         assert!(gather.rest().is_none());
-        // Long texts are not all held until there are enough rows; what a slice leaves out does not count.
+        // Long texts fill a group before it has the maximum number of rows; values outside a slice
+        // do not count.
         let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20); 70]));
         let texts = RecordBatch::try_from_iter([("t", text)]).unwrap();
         let mut gather = Gather::new(Some(texts.schema()));

@@ -1,4 +1,4 @@
-//! NumPy arrays: numbers of one type, row by row.
+//! NumPy arrays: numbers of one type in row-major order.
 
 use super::group::Group;
 use crate::error::{Error, Result};
@@ -7,7 +7,8 @@ use arrow_array::types::{Float32Type, Int32Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 
-/// The header of a little-endian, row-major NumPy file: 128 bytes, whatever the number of rows.
+/// Returns the header of a little-endian, row-major NumPy file: 128 bytes, whatever the number of
+/// rows.
 pub fn header(rows: u64, schema: &SchemaRef) -> Result<Vec<u8>> {
     let first = schema.fields().first();
     let kind = match first.map(|f| f.data_type()) {
@@ -34,7 +35,7 @@ pub fn header(rows: u64, schema: &SchemaRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The numbers of a group, row by row.
+/// Returns the numbers of a group in row-major order.
 pub fn encode(group: &Group) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for batch in group {
@@ -43,7 +44,8 @@ pub fn encode(group: &Group) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The header has checked the types. A missing value is NaN; whole numbers have none.
+/// Converts a batch whose types the header has checked. A missing value is NaN; integer columns
+/// contain none.
 fn row_major(batch: &RecordBatch) -> Result<Vec<u8>> {
     let d = batch.num_columns();
     let mut bytes = vec![0u8; batch.num_rows() * d * 4];

@@ -11,7 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-/// The file that row groups are appended to.
+/// The file to which row groups are appended.
 pub type File<'a> = SerializedFileWriter<&'a mut dyn Out>;
 
 /// Encodes row groups.
@@ -24,7 +24,7 @@ pub struct Groups {
 pub fn start<'a>(schema: &SchemaRef, out: &'a mut dyn Out) -> Result<(Groups, File<'a>)> {
     let level = ZstdLevel::try_new(1).map_err(Error::writing)?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
-    // Its own row groups are not used, but it knows how to note the Arrow schema.
+    // The row groups of this writer are not used, but it stores the Arrow schema in the file.
     let (file, factory) = ArrowWriter::try_new(out, schema.clone(), Some(properties))
         .and_then(ArrowWriter::into_serialized_writer)
         .map_err(Error::writing)?;
@@ -32,13 +32,13 @@ pub fn start<'a>(schema: &SchemaRef, out: &'a mut dyn Out) -> Result<(Groups, Fi
 }
 
 impl Groups {
-    /// The columns of a row group. A column is encoded and dropped before the next one is begun.
+    /// Returns the encoded columns of a row group. Each column is freed after it has been encoded.
     pub fn encode(&self, group: Group) -> Result<Vec<ArrowColumnChunk>> {
         self.columns(group).map_err(Error::writing)
     }
 
     fn columns(&self, group: Group) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
-        // The number of a row group matters only where files are encrypted.
+        // The index of a row group matters only in encrypted files.
         let mut writers = self.factory.create_column_writers(0)?.into_iter();
         let mut chunks = Vec::new();
         for (j, field) in self.schema.fields().iter().enumerate() {

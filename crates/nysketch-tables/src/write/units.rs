@@ -1,7 +1,8 @@
-//! Columns in the types that Parquet has.
+//! Conversion of columns to types that Parquet supports.
 //!
-//! Parquet has no seconds and no dates in milliseconds: such values would become plain integers to every reader that does
-//! not know Arrow. They are written in milliseconds and as days instead, exactly or not at all.
+//! Parquet does not support seconds or dates in milliseconds: readers without Arrow support would
+//! see plain integers. Such values are converted to milliseconds and to days. A value that cannot
+//! be converted exactly is an error.
 
 use crate::arrow::type_name;
 use crate::error::{Error, Result};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
-/// The columns in types that Parquet has. Refuses a column whose type has no equivalent.
+/// Returns the columns in types that Parquet supports. Refuses a column whose type has no
+/// equivalent.
 pub fn schema_of(schema: &SchemaRef) -> Result<SchemaRef> {
     let stored = |field: &FieldRef| match stored(field.data_type()) {
         Some(data_type) => Ok(Field::clone(field).with_data_type(data_type)),
@@ -27,7 +29,7 @@ pub fn schema_of(schema: &SchemaRef) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// The type in which Parquet holds values of a type. `None` where there is none.
+/// Returns the type in which Parquet stores values of a type, or `None` if there is none.
 fn stored(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
         DataType::Timestamp(TimeUnit::Second, zone) => {
@@ -43,7 +45,7 @@ fn stored(data_type: &DataType) -> Option<DataType> {
     })
 }
 
-/// Whether Parquet has this type as it is.
+/// Whether Parquet supports this type without conversion.
 fn is_held(data_type: &DataType) -> bool {
     match data_type {
         DataType::Timestamp(TimeUnit::Second, _)
@@ -66,7 +68,8 @@ fn is_held(data_type: &DataType) -> bool {
     }
 }
 
-/// The rows in the types of this schema. The first of them has this number in the output.
+/// Converts rows to the types of this schema. `first_row` is the number of the first row in the
+/// output.
 pub fn convert(batch: RecordBatch, schema: &SchemaRef, first_row: u64) -> Result<RecordBatch> {
     if batch.schema_ref() == schema {
         return Ok(batch);
@@ -88,14 +91,14 @@ pub fn convert(batch: RecordBatch, schema: &SchemaRef, first_row: u64) -> Result
     RecordBatch::try_new(schema.clone(), columns).map_err(Error::writing)
 }
 
-/// The first row that has a value before and none afterwards.
+/// Returns the first row that has a value in `before` but not in `after`.
 fn first_lost(before: &ArrayRef, after: &ArrayRef) -> Option<usize> {
     let (before_nulls, after_nulls) = (before.logical_nulls(), after.logical_nulls()?);
     let had_value = |row: usize| before_nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
     (0..before.len()).find(|row| after_nulls.is_null(*row) && had_value(*row))
 }
 
-/// The values in another type; null where that type does not have the value.
+/// Converts the values to another type; null if the type cannot represent the value.
 fn in_type(column: &ArrayRef, to: &DataType) -> ArrayRef {
     if column.data_type() == to {
         return column.clone();
