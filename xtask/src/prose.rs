@@ -98,10 +98,9 @@ fn prose(kind: Kind, text: &str) -> Vec<(usize, &str)> {
         let trimmed = line.trim_start();
         let is_prose = match kind {
             Kind::Markdown => {
-                if trimmed.starts_with("```") {
-                    in_code = !in_code;
-                }
-                !in_code
+                let is_fence = trimmed.starts_with("```");
+                in_code ^= is_fence;
+                !in_code && !is_fence
             }
             Kind::Slashes => trimmed.starts_with("//"),
             Kind::Hashes => trimmed.starts_with('#'),

@@ -120,7 +120,7 @@ fn sets_that_are_not_one_whole_session_are_refused() {
     f.ok(&format!("merge {all} -o x.nys"));
 }
 
-/// The same bytes, but for those at a place, and the checksum of the rest.
+/// Returns the bytes with some of them changed and a checksum that fits.
 fn altered(bytes: &[u8], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     change(&mut bytes);
@@ -184,7 +184,7 @@ fn a_session_masks_one_sketch() {
     f.fails(1, &other, &["damaged in line 1"]);
 }
 
-/// Nobody but all together can use it.
+/// Only all parties together can use it.
 #[test]
 fn a_masked_sketch_is_no_sketch() {
     let f = parties(&["a", "b"]);

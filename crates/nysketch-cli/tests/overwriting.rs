@@ -148,7 +148,7 @@ fn drift_has_exit_codes_for_pipelines() {
     assert_eq!(code("diff a.nys b.nys"), 0);
     assert_eq!(code("diff a.nys b.nys --exit-code"), 1);
     assert_eq!(code("diff a.nys a.nys --exit-code"), 0);
-    // Also where nobody reads what is printed.
+    // Also if no one reads the output.
     let bin = assert_cmd::cargo::cargo_bin("nysketch");
     for _ in 0..3 {
         let mut child = std::process::Command::new(&bin)

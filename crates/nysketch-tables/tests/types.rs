@@ -317,7 +317,7 @@ fn values_that_parquet_cannot_hold_are_refused_with_their_row() {
     }
 }
 
-/// A list view is a vector to nobody but Arrow: it is not left out without a word, and its type is named.
+/// A list view is refused, and the error names its type.
 #[test]
 fn list_views_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@
 //   RUNGS       number of bandwidths of this program; 0 if only the nearest landmark is needed
 //   SQUARINGS   two bits per bandwidth: 0 for an exponential, or the squarings of the last value
 //   PER_THREAD  number of landmarks of a thread
-//   NEAREST, WEIGHTED, HOLES, PRIVATE   0 or 1; HOLES (missing values) requires WEIGHTED
+//   NEAREST, WEIGHTED, `HOLES`, PRIVATE   0 or 1. Missing values (`HOLES`) require WEIGHTED
 //   SECOND      0 or 1: also the second nearest point, of rows given as coordinates; with NEAREST
 //   CHECKS      0 or 1: the first kernel of the pass checks rows for validity; without WEIGHTED
 //   EDGE, NARROW  columns in a tile of the matrix of moments, and whether there is a single tile

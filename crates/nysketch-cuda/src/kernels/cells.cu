@@ -115,7 +115,7 @@ static_assert((SPAN & (SPAN - 1)) == 0, "a window, which is a power of two, has 
 static_assert((u64)MOST_BINS * SPAN <= (u64)1 << 32, "a cell and a row of the span have room in one word");
 
 /// Sorts row numbers by cell, in any order within a cell. A block sorts the rows of a span first,
-/// so that it writes many of them contiguously.
+/// so that it writes contiguous runs.
 KERNEL(scatter) {
     if (*a.stop) return;
     __shared__ u32 bins[MOST_BINS], sorted[SPAN], totals[THREADS];

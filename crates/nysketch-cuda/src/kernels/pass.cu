@@ -155,7 +155,7 @@ __device__ void bring_points(const Args &a, const Stage &stage, float4 *points) 
     for (u32 i = threadIdx.x; i < stage.depth * GROUPS * QUADS; i += THREADS) copy(points + i, panel + i);
 }
 
-/// Prefetches the values of a later stage; all of them, if the columns of a row are contiguous.
+/// Prefetches the values of a later stage; all values, if the columns of a row are contiguous.
 __device__ void announce(const Args &a, const Stage &stage) {
     if (threadIdx.x >= TILE || stage.start + threadIdx.x >= a.rows) return;
     const ELEMENT *row = below(a, values_of(a, stage.from), stage.start + threadIdx.x);

@@ -1,4 +1,4 @@
-//! From a release to the sums that it stands for: what decoders learn from.
+//! The reconstruction of a release: the sums that decoders learn from.
 //!
 //! What is done to noisy sums costs no privacy. The estimate is a sketch that rows could have, so that every decoder works on
 //! it as on any other: cells below the noise are pooled with their neighbours, means are drawn to their landmark as far as noise
@@ -22,8 +22,8 @@ use rand_chacha::ChaCha8Rng;
 /// Noisy products beyond this many bits are cut, so that arithmetic on what a file holds cannot overflow.
 const MOST_BITS: u32 = 100;
 
-/// Standard deviations of the noise below which one of so many cells is not there by itself: about what the largest of as many
-/// draws of noise reaches.
+/// Returns the number of standard deviations of the noise below which one of `cells` cells counts as
+/// empty: about the largest of as many draws of noise.
 fn seen(cells: usize) -> f64 {
     (2.0 * (cells as f64).ln()).sqrt().max(2.0)
 }
@@ -31,7 +31,7 @@ fn seen(cells: usize) -> f64 {
 /// Eigenvalues of a covariance are at least this share of the largest.
 const LEAST_EIGENVALUE: f64 = 1e-9;
 
-/// A cell as the release tells it, from its landmark and in units.
+/// A cell of the release: sums from its landmark, in units.
 struct Cell {
     rows: f64,
     sum: Vec<f64>,
@@ -249,7 +249,7 @@ impl Release {
         for _ in 0..count {
             let cell = draw(&weights, &mut rng).unwrap_or(0);
             let n = weights[cell];
-            // No more is known about where the rows of a cell are than its noise tells.
+            // The noise limits what is known about the rows of a cell.
             let doubt = (shift_noise / n).powi(2) + square_noise / n;
             let row: Vec<f64> = sums
                 .cell_mean(cell, exponents)

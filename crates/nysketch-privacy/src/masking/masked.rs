@@ -100,8 +100,8 @@ pub fn mask(
     Ok(masked)
 }
 
-/// What parties agree on who add noise to their sums, so that the total is a [release](crate::dp::Release) which nobody, not
-/// even the server that adds up, has seen without noise.
+/// The terms on which parties agree who add noise to their sums, so that the total is a
+/// [release](crate::dp::Release) that no one, not even the server, has seen without noise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseParams {
     /// What the total may reveal.
