@@ -691,7 +691,8 @@ impl PyModel {
         self.mixture_only("threshold")?;
         let Some(densities) = &self.model.densities else {
             return Err(PyValueError::new_err(
-                "the model does not know the densities of its rows; fit it again, from a sketch with cells",
+                "the model does not know the densities of its rows; fit it again, from a sketch \
+                 with cells",
             ));
         };
         densities.threshold(share).ok_or_else(|| {

@@ -203,7 +203,8 @@ impl Passed {
             let named: Vec<String> = named.collect();
             let more = if costly.len() > NAMED { ", …" } else { "" };
             format!(
-                "{skipped} of {rows} rows are skipped as invalid ({percent:.1} %), by column: {}{more}",
+                "{skipped} of {rows} rows are skipped as invalid ({percent:.1} %), by column: \
+                 {}{more}",
                 named.join(", ")
             )
         })

@@ -172,7 +172,12 @@ impl PyPlan {
     /// ValueError
     ///     If a row is invalid or a parameter is out of range. Rows are counted from 0.
     #[staticmethod]
-    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None, landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None, scale=None, categorical=None, numeric=None, dates=None, missing=None, log=None, weight_columns=None, unit=None, sample_rows=None, witnesses=None, collect=None, columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0, threads=None, verbose=false, warn=true))]
+    #[pyo3(signature = (X, *, landmarks=None, clusters=None, sampling=None, leverage_lambda=None,
+        landmarks_from=None, features=None, frequencies=None, kernel=None, bandwidth=None,
+        scale=None, categorical=None, numeric=None, dates=None, missing=None, log=None,
+        weight_columns=None, unit=None, sample_rows=None, witnesses=None, collect=None,
+        columns=None, exclude=None, weights=None, weight_unit=None, skip_invalid=false, seed=0,
+        threads=None, verbose=false, warn=true))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_data(
         X: &Bound<'_, PyAny>,
@@ -312,7 +317,8 @@ impl PyPlan {
     /// Returns
     /// -------
     /// Sketch
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto", verbose=false, allow_empty=false, folds=None, fold_by=None))]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto",
+        verbose=false, allow_empty=false, folds=None, fold_by=None))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch(
         &self,
@@ -369,7 +375,8 @@ impl PyPlan {
     /// Returns
     /// -------
     /// dict of str to Sketch
-    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None, device="auto", verbose=false, folds=None))]
+    #[pyo3(signature = (X, by, *, weights=None, skip_invalid=false, max_groups=None, threads=None,
+        device="auto", verbose=false, folds=None))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn sketch_groups(
         &self,
@@ -497,7 +504,8 @@ impl PyPlan {
     ///     a sketch without them.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         if self.plan.lacks_witnesses() {
-            let message = "the retained rows of this plan are elsewhere; the file that it was saved to has them";
+            let message = "the retained rows of this plan are elsewhere; the file that it was \
+                saved to has them";
             return Err(PyValueError::new_err(message));
         }
         save(py, &path, || self.plan.to_bytes())
@@ -794,7 +802,8 @@ fn left_out(planned: &Planned, source: &dyn RowSource) -> Option<String> {
     let note = report.notes.iter().find_map(|note| note.strip_prefix(&start));
     let why = note.and_then(|why| why.split(';').next()).unwrap_or("it does not vary");
     Some(format!(
-        "column '{name}' cannot be used: {why}; leave it out, or call it categorical to keep its most frequent levels"
+        "column '{name}' cannot be used: {why}; leave it out, or call it categorical to keep its \
+         most frequent levels"
     ))
 }
 

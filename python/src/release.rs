@@ -53,7 +53,8 @@ use std::path::PathBuf;
 /// >>> release.estimate().fit_kmeans(3).centres.shape
 /// (3, 2)
 #[pyfunction]
-#[pyo3(signature = (bounds, *, public=None, release=None, landmarks=None, clusters=None, scale=None, collect=None, radius=None, max_rows_per=None, seed=0))]
+#[pyo3(signature = (bounds, *, public=None, release=None, landmarks=None, clusters=None,
+    scale=None, collect=None, radius=None, max_rows_per=None, seed=0))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn private_plan(
     py: Python<'_>,

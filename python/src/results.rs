@@ -217,7 +217,8 @@ pub fn _attribute(
 /// Makes the page about a sketch, and writes it if a path is given. The series contains sketches to
 /// compare with the baseline, and their names.
 #[pyfunction]
-#[pyo3(signature = (sketch, name, models, baseline, baseline_name, series, most_clusters, seed, path))]
+#[pyo3(signature = (sketch, name, models, baseline, baseline_name, series, most_clusters, seed,
+    path))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn _report(
     sketch: &Bound<'_, PySketch>,

@@ -169,7 +169,8 @@ impl PySketch {
     /// -------
     /// Sketch
     ///     The sketch itself.
-    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto", verbose=false, allow_empty=false))]
+    #[pyo3(signature = (X, *, weights=None, skip_invalid=false, threads=None, device="auto",
+        verbose=false, allow_empty=false))]
     #[allow(non_snake_case, clippy::too_many_arguments, reason = "keywords of Python")]
     fn update<'py>(
         slf: Bound<'py, Self>,
@@ -243,7 +244,8 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None, replicates=None, init=None, seed=0, verbose=false))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, separation=None, radius=None,
+        replicates=None, init=None, seed=0, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_kmeans(
         &self,
@@ -318,7 +320,8 @@ impl PySketch {
     ///     The decoder, as for ``fit_kmeans``.
     /// bandwidth : float, optional
     ///     Bandwidth at which kernel sums are decoded; one of the bandwidths of the plan.
-    /// known_covariance : float or array-like of shape (n_columns,) or (n_columns, n_columns), optional
+    /// known_covariance : float or array-like of shape (n_columns,) or (n_columns, n_columns),
+    /// optional
     ///     Covariance of every component, if it is known: one variance of all columns in the
     ///     coordinates of the plan, or variances or a matrix in the units of the rows. Decoded from
     ///     kernel sums.
@@ -356,7 +359,10 @@ impl PySketch {
     /// Returns
     /// -------
     /// Model
-    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None, covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, init=None, init_weights=None, init_covariances=None, separation=None, radius=None, replicates=None, seed=0, threads=None, verbose=false))]
+    #[pyo3(signature = (k, *, decoder="auto", bandwidth=None, known_covariance=None,
+        covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None,
+        init=None, init_weights=None, init_covariances=None, separation=None, radius=None,
+        replicates=None, seed=0, threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn fit_gmm(
         &self,
@@ -434,7 +440,9 @@ impl PySketch {
     /// KCurve
     ///     With ``ks``, ``risks``, for mixtures ``bics`` and ``icls``, ``models``, ``suggested``
     ///     (the elbow, or for mixtures the smallest BIC) and ``clear``.
-    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, seed=0, threads=None, verbose=false))]
+    #[pyo3(signature = (low, high, *, task="kmeans", decoder="auto", covariance=None,
+        min_variance=None, restarts=None, max_iterations=None, tolerance=None, seed=0,
+        threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn k_curve(
         &self,
@@ -498,13 +506,15 @@ impl PySketch {
     /// Examples
     /// --------
     /// >>> import numpy as np, nysketch
-    /// >>> X = np.random.default_rng(0).normal(size=(2000, 2)) + np.repeat([[0.0], [9.0]], 1000, axis=0)
+    /// >>> X = np.random.default_rng(0).normal(size=(2000, 2)) + np.repeat([[0.0], [9.0]], 1000,
+    /// axis=0)
     /// >>> sketch = nysketch.Plan.from_data(X, landmarks=50).sketch(X, folds=16)
     /// >>> model = sketch.with_intervals(sketch.fit_kmeans(2))
     /// >>> low, high = model.intervals.weights[0]
     /// >>> low < 0.5 < high, model.intervals.stability
     /// (True, (1.0, 1.0))
-    #[pyo3(signature = (model, *, confidence=0.95, restarts=None, seed=0, threads=None, verbose=false))]
+    #[pyo3(signature = (model, *, confidence=0.95, restarts=None, seed=0, threads=None,
+        verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn with_intervals(
         &self,
@@ -557,7 +567,8 @@ impl PySketch {
     /// nysketch.results.CrossValidation
     ///     With ``points`` (``k``, ``risk`` and its standard ``error``), the indices ``best`` and
     ///     ``within_error``, ``folds`` and ``by``.
-    #[pyo3(signature = (low, high, *, task="kmeans", covariance=None, min_variance=None, restarts=None, max_iterations=None, tolerance=None, seed=0, threads=None, verbose=false))]
+    #[pyo3(signature = (low, high, *, task="kmeans", covariance=None, min_variance=None,
+        restarts=None, max_iterations=None, tolerance=None, seed=0, threads=None, verbose=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn cross_validate<'py>(
         &self,
@@ -662,7 +673,8 @@ impl PySketch {
     /// Returns
     /// -------
     /// nysketch.results.Explanation
-    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``, ``floor``
+    ///     With ``explained``, ``verdict`` and ``residuals`` (``bandwidth``, ``residual``,
+    ///     ``floor``
     ///     and ``missed`` of each bandwidth).
     ///
     /// Examples
@@ -700,7 +712,8 @@ impl PySketch {
     /// Returns
     /// -------
     /// nysketch.results.Theory
-    #[pyo3(signature = (k=10, *, bandwidth=None, lambda_=None, delta=0.1, known_variance=0.0, secants=300, seed=None))]
+    #[pyo3(signature = (k=10, *, bandwidth=None, lambda_=None, delta=0.1, known_variance=0.0,
+        secants=300, seed=None))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn theory<'py>(
         &self,

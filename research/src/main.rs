@@ -9,10 +9,14 @@ use std::process::ExitCode;
 
 /// Run the paper's experiments and draw its figures.
 ///
-/// Section 5 and appendix E of "Mean Nyström Embeddings for Adaptive Compressive Learning": random Fourier and
-/// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, the best of five pursuits from the same starts, beside our decoders and what all rows, 2,000
-/// rows or the landmarks alone give. Writes trials.csv with every fit, each picture as SVG and PNG, and a page,
-/// index.html. An interrupted run continues where it stopped; more trials or figures in the same folder
+/// Section 5 and appendix E of "Mean Nyström Embeddings for Adaptive Compressive Learning": random
+/// Fourier and
+/// Nyström sketches (uniform, BLESS, greedy) decoded by CL-OMPR, the best of five pursuits from the
+/// same starts, beside our decoders and what all rows, 2,000
+/// rows or the landmarks alone give. Writes trials.csv with every fit, each picture as SVG and PNG,
+/// and a page,
+/// index.html. An interrupted run continues where it stopped; more trials or figures in the same
+/// folder
 /// add to what is there. Real data is read from the folder --data, and skipped without it.
 #[derive(Debug, Parser)]
 #[command(

@@ -186,14 +186,17 @@ impl Kind {
                 "learn a model from it: nysketch fit kmeans {file} -k 10 -o model.json"
             )),
             Kind::Release => Some(format!(
-                "releases cannot be merged, subtracted or tested, since no test knows their noise; learn from it: nysketch fit kmeans {file} -k 10 -o model.json"
+                "releases cannot be merged, subtracted or tested, since no test knows their noise; \
+                 learn from it: nysketch fit kmeans {file} -k 10 -o model.json"
             )),
             Kind::Masked => Some(
-                "it reveals nothing alone; merge all files of its session: nysketch merge FILES -o s.nys"
+                "it reveals nothing alone; merge all files of its session: nysketch merge FILES -o \
+                 s.nys"
                     .into(),
             ),
             Kind::Model => Some(format!(
-                "apply it to rows: nysketch predict {file} INPUT -o labels.parquet; or look at it: nysketch inspect {file}"
+                "apply it to rows: nysketch predict {file} INPUT -o labels.parquet; or look at it: \
+                 nysketch inspect {file}"
             )),
             Kind::Parquet | Kind::Npy | Kind::Arrow | Kind::Text => {
                 Some(format!("if it is a table, sketch it first: nysketch sketch {file} -o s.nys"))

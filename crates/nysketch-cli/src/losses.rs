@@ -43,7 +43,8 @@ impl<'a> Lost<'a> {
     pub fn check(&self, input: &InputArgs) -> Result<()> {
         if self.share() > input.max_skipped {
             bail!(
-                "{}; make a plan without the columns that cost most, or allow it with --max-skipped {}",
+                "{}; make a plan without the columns that cost most, or allow it with \
+                 --max-skipped {}",
                 self.text("are invalid"),
                 (self.share() * 100.0).ceil().min(100.0) / 100.0
             );

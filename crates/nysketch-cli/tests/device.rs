@@ -131,7 +131,8 @@ fn other_gpus_and_processors_take_over() {
     // kernel of distances and one of ranks to test the GPU, and then for each block.
     let plan = |device: &str, file: &str| {
         let line = format!(
-            "plan rows.csv --sample-rows 1000 --landmarks 30 --threads 1 --device {device} -o {file}"
+            "plan rows.csv --sample-rows 1000 --landmarks 30 --threads 1 --device {device} -o \
+             {file}"
         );
         f.command(&line)
     };
@@ -154,7 +155,8 @@ fn a_lost_gpu_leaves_its_checkpoint() {
     }
     let f = folder();
     f.ok("generate gmm --rows 60000 --dims 4 --clusters 5 -o more.csv");
-    let line = "sketch more.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0.000001 --threads 1 -o s.nys";
+    let line = "sketch more.csv --plan plan.nys --checkpoint c.ckpt --checkpoint-every 0.000001 \
+        --threads 1 -o s.nys";
     let mut lost = f.command(&format!("{line} --device cuda"));
     // The fault occurs after the self-test and the first rows, and before the last rows.
     let failed = lost.env("EMULATED_LOST_AFTER", "40").assert().code(1);

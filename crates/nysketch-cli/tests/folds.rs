@@ -63,7 +63,8 @@ fn folds_by_a_column() {
     f.ok("merge a.csv.nys b.csv.nys -o merged.nys");
     assert_eq!(f.read("merged.nys"), f.read("whole.nys"));
     // A run with a checkpoint gives the same bytes.
-    f.ok("sketch visits.csv --plan plan.nys --folds 4 --fold-by user -o saved.nys --checkpoint c.ckpt");
+    f.ok("sketch visits.csv --plan plan.nys --folds 4 --fold-by user -o saved.nys --checkpoint \
+        c.ckpt");
     assert_eq!(f.read("saved.nys"), f.read("whole.nys"));
 }
 

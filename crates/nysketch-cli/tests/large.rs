@@ -1,4 +1,5 @@
-//! Small files of unusual shapes: many columns, bandwidths, categories. No command takes memory out of proportion to
+//! Small files of unusual shapes: many columns, bandwidths, categories. No command takes memory out
+//! of proportion to
 //! them, and none looks up every name among all others.
 //!
 //! `cargo test -p nysketch-cli --test large -- --nocapture` shows what each command takes.
@@ -12,7 +13,8 @@ use nysketch::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longer than any of these commands takes, by far, on a busy machine. With a look at every pair of columns they would
+/// Longer than any of these commands takes, by far, on a busy machine. With a look at every pair of
+/// columns they would
 /// take minutes.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -26,10 +28,12 @@ fn sketches(f: &Folder, table: &Table, params: PlanParams) {
     f.write("b.nys", twice.to_bytes());
 }
 
-/// Runs the commands in processes that cannot take more memory than ten times the file and what the program itself takes.
+/// Runs the commands in processes that cannot take more memory than ten times the file and what the
+/// program itself takes.
 fn in_proportion(f: &Folder) {
     let bytes = f.read("a.nys").len() as u64;
-    // Address space, of which the program and the stacks and heaps of its threads take a part without using it.
+    // Address space, of which the program and the stacks and heaps of its threads take a part
+    // without using it.
     let limit = (10 * bytes + (500 << 20)) / 1024;
     for line in [
         "inspect a.nys",

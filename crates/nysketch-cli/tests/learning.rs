@@ -8,7 +8,10 @@ use serde_json::Value;
 /// Makes a folder with 2,000 rows of 4 clusters in 3 columns, their labels and their sketch.
 fn learned() -> Folder {
     let f = Folder::new();
-    f.ok("generate gmm --rows 2000 --dims 3 --clusters 4 --separation 4 --seed 2 -o x.npy --labels y.npy");
+    f.ok(
+        "generate gmm --rows 2000 --dims 3 --clusters 4 --separation 4 --seed 2 -o x.npy --labels \
+        y.npy",
+    );
     f.ok("sketch x.npy -o s.nys --landmarks 100");
     f
 }

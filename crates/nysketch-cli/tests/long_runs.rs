@@ -35,7 +35,10 @@ fn killed_runs_go_on_to_the_same_bytes() {
             "parts" => {
                 fs::create_dir(f.path("parts")).unwrap();
                 for i in 0..5 {
-                    f.ok(&format!("generate gmm --rows 80000 --dims 8 --clusters 5 --seed {i} -o parts/{i}.parquet"));
+                    f.ok(&format!(
+                        "generate gmm --rows 80000 --dims 8 --clusters 5 --seed {i} -o \
+                        parts/{i}.parquet"
+                    ));
                 }
             }
             _ => {}
@@ -43,7 +46,8 @@ fn killed_runs_go_on_to_the_same_bytes() {
         let options = "--landmarks 1000 --sampling uniform --threads 2";
         f.ok(&format!("sketch {input} -o whole.nys {options}"));
         let line = format!(
-            "sketch {input} -o s.nys {options} --checkpoint c.ckpt --checkpoint-every 0.001 --resume"
+            "sketch {input} -o s.nys {options} --checkpoint c.ckpt --checkpoint-every 0.001 \
+             --resume"
         );
         let mut kills = 0;
         let mut last = Vec::new();
@@ -236,7 +240,8 @@ fn a_full_file_system_is_reported_and_leaves_nothing() {
     fs::create_dir(f.path("small")).unwrap();
     let bin = assert_cmd::cargo::cargo_bin("nysketch");
     let script = format!(
-        "mount -t tmpfs -o size=64k none small || exit 77; {} sketch x.npy -o small/s.nys; code=$?; ls -A small >&2; exit $code",
+        "mount -t tmpfs -o size=64k none small || exit 77; {} sketch x.npy -o small/s.nys; \
+         code=$?; ls -A small >&2; exit $code",
         bin.display()
     );
     let output =

@@ -203,7 +203,8 @@ fn a_masked_sketch_is_no_sketch() {
         "sketch all.csv --plan a.masked.nys -o x.nys",
         "predict a.masked.nys all.csv -o x.csv",
         "evaluate a.masked.nys all.csv",
-        "mask a.masked.nys --parties keys.toml --key a.key --session 8c5f0b1e7d2a4c6093e1d4b7a8f20c35 -o x.nys",
+        "mask a.masked.nys --parties keys.toml --key a.key --session \
+         8c5f0b1e7d2a4c6093e1d4b7a8f20c35 -o x.nys",
     ] {
         f.fails(1, line, &words);
     }

@@ -1,16 +1,21 @@
-//! Adding a row to a file moves the sums of a private plan by at most their sensitivity, and never decides whether the file is
+//! Adding a row to a file moves the sums of a private plan by at most their sensitivity, and never
+//! decides whether the file is
 //! read.
 //!
-//! Each case draws a private plan, a table D, rows r and their positions, writes D, D + r and r as files, and reads all three
-//! with the library functions of `nysketch sketch --plan`. For some cases the command reads them too. `NYSKETCH_CASES` sets
+//! Each case draws a private plan, a table D, rows r and their positions, writes D, D + r and r as
+//! files, and reads all three
+//! with the library functions of `nysketch sketch --plan`. For some cases the command reads them
+//! too. `NYSKETCH_CASES` sets
 //! the number of cases, and `NYSKETCH_SEED` the first seed:
 //!
 //! ```console
 //! $ NYSKETCH_CASES=20000 cargo test --release -p nysketch-cli --test neighbours one_row
 //! ```
 //!
-//! The test fails after each of these changes: `rowwise(false)` in `ReadOptions::for_plan`, with or without types guessed from
-//! values; list lengths taken from the first rows; an error for a key without a text; a format taken from the first bytes of
+//! The test fails after each of these changes: `rowwise(false)` in `ReadOptions::for_plan`, with or
+//! without types guessed from
+//! values; list lengths taken from the first rows; an error for a key without a text; a format
+//! taken from the first bytes of
 //! a file without a header; skipped rows counted in the sums; numbers above the bounds left
 //! as they are; a wrapping addition in `Private::reach`.
 
@@ -94,7 +99,8 @@ fn moved(mechanism: Mechanism, a: &Sketch, b: &Sketch) -> BigUint {
     pairs.map(|(a, b)| BigUint::from((a - b).unsigned_abs()).pow(2)).sum()
 }
 
-/// Returns whether any sum differs. Panics if the sums of a mechanism differ by more than its sensitivity.
+/// Returns whether any sum differs. Panics if the sums of a mechanism differ by more than its
+/// sensitivity.
 fn differs(what: &str, plan: &Plan, before: &Sketch, after: &Sketch) -> bool {
     let rows = plan.people().map_or(1, |people| people.rows);
     let mut differs = false;
@@ -107,7 +113,8 @@ fn differs(what: &str, plan: &Plan, before: &Sketch, after: &Sketch) -> bool {
     differs
 }
 
-/// Checks a case, and returns whether r changes the sums or the types that a guessing reader would choose.
+/// Checks a case, and returns whether r changes the sums or the types that a guessing reader would
+/// choose.
 fn is_effective(plan: &Arc<Plan>, case: &Case, folder: &Folder, command: bool) -> bool {
     let read = |files: &[(String, Vec<u8>)], name: &str| {
         let paths = written(&folder.path(name), files);
@@ -230,7 +237,8 @@ fn rows_of(folder: &Folder, rows: &[&str]) -> u64 {
     sketch.rows()
 }
 
-/// A reader that decides types by majority reads `true` as a number in the first table, and as text after one row more: a release
+/// A reader that decides types by majority reads `true` as a number in the first table, and as text
+/// after one row more: a release
 /// then has about 15 rows instead of 20,100.
 #[test]
 fn truth_values_are_numbers_whatever_is_above_them() {

@@ -179,7 +179,8 @@ fn clinics(f: &Folder) {
     for (id, rows) in ids.iter().zip(["x.csv", "part.csv"]) {
         f.ok(&format!("sketch {rows} --plan open.nys -o {id}.nys"));
         f.ok(&format!(
-            "mask {id}.nys --parties keys.toml --key {id}.key --session {session} -o masked/{id}.nys"
+            "mask {id}.nys --parties keys.toml --key {id}.key --session {session} -o \
+             masked/{id}.nys"
         ));
     }
 }

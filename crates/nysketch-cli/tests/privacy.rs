@@ -298,7 +298,8 @@ fn rows_that_stand_in_a_file_are_found() {
     f.fails(2, "inspect r.nys --contains x.csv", &["a release holds no rows"]);
 }
 
-/// A plan whose first column has a bound that integers of 64 bits do not hold, and whose others have bounds a hair's width apart:
+/// A plan whose first column has a bound that integers of 64 bits do not hold, and whose others
+/// have bounds a hair's width apart:
 /// the release of its sketch would hold the sum of the first column nearly exactly.
 #[test]
 fn plans_that_switch_the_noise_off_are_refused() {
@@ -332,7 +333,8 @@ fn plans_that_switch_the_noise_off_are_refused() {
     let session = "8c5f0b1e7d2a4c6093e1d4b7a8f20c35";
     for party in ["x", "y", "z"] {
         let mask = format!(
-            "mask {party}.nys --parties keys.toml --key {party}.key --session {session} -o m.nys --epsilon 0.1 --delta 1e-9 --honest 2"
+            "mask {party}.nys --parties keys.toml --key {party}.key --session {session} -o m.nys \
+             --epsilon 0.1 --delta 1e-9 --honest 2"
         );
         f.fails(1, &mask, &refused);
     }

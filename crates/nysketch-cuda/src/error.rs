@@ -9,7 +9,8 @@ pub enum DeviceError {
     NoDriver,
     /// A function is missing from the driver.
     #[error(
-        "the NVIDIA driver is too old: {0} is missing, and a driver for CUDA 12.0 or newer is needed"
+        "the NVIDIA driver is too old: {0} is missing, and a driver for CUDA 12.0 or newer is \
+         needed"
     )]
     Lacking(&'static str),
     /// The driver reports a version that is too old.

@@ -11,7 +11,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why a table cannot be opened or written.
 ///
-/// An error in a *row* is a [`nysketch_core::Error`]. It is returned by reading and names the file, the
+/// An error in a *row* is a [`nysketch_core::Error`]. It is returned by reading and names the file,
+/// the
 /// row and the column.
 ///
 /// ```

@@ -62,7 +62,8 @@ pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format> {
     Ok(by_content(start).or_else(|| by_extension(path)).unwrap_or(Format::Csv))
 }
 
-/// Returns the bytes before the first line break. In a csv file with a header they do not depend on rows.
+/// Returns the bytes before the first line break. In a csv file with a header they do not depend on
+/// rows.
 pub(crate) fn first_line(start: &[u8]) -> &[u8] {
     let end = start.iter().position(|b| matches!(b, b'\n' | b'\r'));
     &start[..end.unwrap_or(start.len())]
@@ -182,7 +183,8 @@ pub fn find<P: AsRef<Path>>(
     find_by(store, paths, true)
 }
 
-/// Like [`find()`]. Without `look`, only the name of a file in a folder decides whether it is a table, not its first bytes.
+/// Like [`find()`]. Without `look`, only the name of a file in a folder decides whether it is a
+/// table, not its first bytes.
 pub(crate) fn find_by<P: AsRef<Path>>(
     store: &dyn Store,
     paths: impl IntoIterator<Item = P>,

@@ -130,7 +130,8 @@ pub fn left_out(schema: &Schema, roles: &[ColumnRole]) -> Vec<String> {
     let indexes = left(&|c| c.index);
     if !indexes.is_empty() {
         notes.push(format!(
-            "columns skipped because they are the index of a pandas table; `columns` reads them: {}",
+            "columns skipped because they are the index of a pandas table; `columns` reads them: \
+             {}",
             names(&indexes)
         ));
     }

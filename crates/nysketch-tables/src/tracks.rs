@@ -239,7 +239,8 @@ impl DatasetPart<'_> {
             if batch.block.len() as u64 != rows {
                 let (name, found) = (&file.file.name, batch.block.len());
                 return Err(nysketch_core::Error::source(format!(
-                    "{name}: {rows} rows were counted from row {first_row} on, but {found} were read"
+                    "{name}: {rows} rows were counted from row {first_row} on, but {found} were \
+                     read"
                 )));
             }
             batch.block.file = file.file.name.clone();

@@ -456,7 +456,8 @@ fn vectors_are_columns() {
     );
     let table = open(&path("odd.parquet"), Columns::default()).unwrap();
     assert_eq!(table.columns(), ["x"]);
-    let expected = "columns skipped because they cannot be read as numbers or text: long (int32[4097]), s (struct)";
+    let expected = "columns skipped because they cannot be read as numbers or text: long \
+        (int32[4097]), s (struct)";
     assert_eq!(table.notes(), [expected]);
 }
 

@@ -1,4 +1,5 @@
-//! Types of columns: INT96 timestamps are read in their whole range, and what is written keeps its type and its values.
+//! Types of columns: INT96 timestamps are read in their whole range, and what is written keeps its
+//! type and its values.
 
 use arrow_array::types::*;
 use arrow_array::*;

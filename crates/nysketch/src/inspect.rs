@@ -380,7 +380,8 @@ fn few(plan: &Plan) -> bool {
     Work::eigen(plan.features.points().len(), plan.bandwidths.len()).is_small()
 }
 
-/// Bytes of kernel matrices that are kept for whatever else is asked for. Larger ones are computed for each bandwidth and
+/// Bytes of kernel matrices that are kept for whatever else is asked for. Larger ones are computed
+/// for each bandwidth and
 /// dropped, since a small file may have many bandwidths.
 const KEPT: usize = 1 << 26;
 

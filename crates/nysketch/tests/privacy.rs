@@ -357,7 +357,8 @@ fn an_estimate_is_no_sketch_of_rows() {
     assert!(nothing.signal() < 10.0);
 }
 
-/// A plan of three columns for the attack: the first has a bound of 2⁶⁸ units, which integers of 64 bits do not hold, so that its
+/// A plan of three columns for the attack: the first has a bound of 2⁶⁸ units, which integers of 64
+/// bits do not hold, so that its
 /// rows are not clipped; the others have bounds a hair's width apart.
 fn plan_without_noise(high: f64) -> Plan {
     let mut plan = Plan::clone(&plan(3, 5, &["moments"]));
@@ -371,7 +372,8 @@ fn plan_without_noise(high: f64) -> Plan {
     plan
 }
 
-/// Another party's plan claimed Δ² of a few units while a column counted unclipped, so that a release at ε = 0.1 held its sum
+/// Another party's plan claimed Δ² of a few units while a column counted unclipped, so that a
+/// release at ε = 0.1 held its sum
 /// nearly exactly. Each use of such a plan is refused, by the name of the column and of the bound.
 #[test]
 fn bounds_that_integers_do_not_hold_are_refused() {

@@ -73,7 +73,8 @@ impl DeviceArray {
         match (choice, here) {
             (DeviceChoice::Cuda(Some(other)), Some(here)) if other != here => {
                 Err(Error::source(format!(
-                    "X is in the memory of GPU {here}, not {other}; leave `device` out, or move X there"
+                    "X is in the memory of GPU {here}, not {other}; leave `device` out, or move X \
+                     there"
                 )))
             }
             _ => {

@@ -170,7 +170,8 @@ impl Input {
         let source: Arc<dyn Rows> = match array {
             Ok(array) => Arc::new(ArraySource::new(array, names, &categories, weights)?),
             Err(_) if !categories.is_empty() => {
-                let message = "the columns of a sparse matrix are numbers; pass categories as columns of a data frame";
+                let message = "the columns of a sparse matrix are numbers; pass categories as \
+                    columns of a data frame";
                 return Err(PyValueError::new_err(message));
             }
             Err(_) => Arc::new(BlockSource::new(&x, rows, names, weights)),
@@ -209,7 +210,8 @@ fn named(
             let all = [&numbers[..], &categories[..]].concat();
             if let Some(time) = times.first() {
                 return refuse(format!(
-                    "X is an array of numbers, but '{time}' is a date; pass a table with its columns by name"
+                    "X is an array of numbers, but '{time}' is a date; pass a table with its \
+                     columns by name"
                 ));
             }
             if all.len() != columns {
@@ -223,7 +225,8 @@ fn named(
                 true => Ok((names, categories)),
                 false if categories.is_empty() && !own => Ok((numbers, categories)),
                 false => refuse(format!(
-                    "X does not name its columns, but {} is a category; pass a table with its columns by name",
+                    "X does not name its columns, but {} is a category; pass a table with its \
+                     columns by name",
                     listed(&categories)
                 )),
             };
@@ -231,12 +234,15 @@ fn named(
     };
     if !choice.exclude.is_empty() {
         return refuse(
-            "exclude leaves columns out by name, of files, Arrow tables and data frames; take X[:, ...] of an array".into(),
+            "exclude leaves columns out by name, of files, Arrow tables and data frames; take X[:, \
+             ...] of an array".into(),
         );
     }
     if matches!(&choice.columns, Chosen::These(chosen) if *chosen != names) {
         return refuse(
-            "columns chooses by name, from Arrow tables and data frames; take X[:, ...] of an array".into(),
+            "columns chooses by name, from Arrow tables and data frames; take X[:, ...] of an \
+             array"
+                .into(),
         );
     }
     if !choice.dates.is_empty() {
@@ -266,7 +272,8 @@ fn beside(rows: usize, extras: Extras) -> PyResult<Option<Vec<f64>>> {
             values.len()
         ))),
         Weights::Column(_) => Err(PyValueError::new_err(
-            "weights names a column of an Arrow table or data frame; give an array of numbers beside an array",
+            "weights names a column of an Arrow table or data frame; give an array of numbers \
+             beside an array",
         )),
     }
 }

@@ -125,7 +125,8 @@ pub fn reader_of(origin: &Bound<'_, PyAny>) -> PyResult<Reader> {
         return Reader::of_array(array, &schema).map_err(unreadable);
     }
     Err(PyTypeError::new_err(format!(
-        "X must be an array, or have the Arrow stream interface, or be a function that returns such a stream; got {}",
+        "X must be an array, or have the Arrow stream interface, or be a function that returns \
+         such a stream; got {}",
         origin.get_type().name()?
     )))
 }

@@ -339,13 +339,16 @@ fn about(figure: u8) -> &'static str {
     match figure {
         1 => "Risk against the sketch size: k-means first, then Gaussian modelling.",
         2 => {
-            "Gaussian modelling, k = 20, d = 30, p = 2kd = 1200, against σ² for several sketch sizes; vertical lines are at the best σ² of each."
+            "Gaussian modelling, k = 20, d = 30, p = 2kd = 1200, against σ² for several sketch \
+             sizes; vertical lines are at the best σ² of each."
         }
         3 => {
-            "k-means on a second synthetic set, and the agreement of the clusters of CIFAR10 with its classes."
+            "k-means on a second synthetic set, and the agreement of the clusters of CIFAR10 with \
+             its classes."
         }
         _ => {
-            "Gaussian modelling against the sketch size and against σ²; vertical lines are at the σ² of the left pictures."
+            "Gaussian modelling against the sketch size and against σ²; vertical lines are at the \
+             σ² of the left pictures."
         }
     }
 }

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 /// Run the whole path in half a minute, without files.
 ///
-/// Generates a Gaussian mixture, sketches it, subtracts rows and merges them back, learns k-means and a
-/// mixture from the sketch alone, and prints their risks next to honest baselines. Writes a picture and a page.
+/// Generates a Gaussian mixture, sketches it, subtracts rows and merges them back, learns k-means
+/// and a
+/// mixture from the sketch alone, and prints their risks next to honest baselines. Writes a picture
+/// and a page.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   nysketch demo
@@ -17,10 +19,12 @@ JSON fields: rows, columns, landmarks, bytes, planning_seconds, sketching_second
   picture, page, results [{task, from, risk, relative, bytes, seconds}]")]
 pub struct Demo {
     /// Picture of the clusters to write (.svg or .png); the page gets the same name with .html
-    #[arg(short, long, value_name = "FILE", default_value = "nysketch-demo.svg", value_parser = picture())]
+    #[arg(short, long, value_name = "FILE", default_value = "nysketch-demo.svg",
+        value_parser = picture())]
     pub output: PathBuf,
     /// Number of rows to generate
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
+    #[arg(long, default_value_t = 100_000,
+        value_parser = clap::value_parser!(u64).range(5000..=100_000_000))]
     pub rows: u64,
     /// Seed of all random choices
     #[arg(long, default_value_t = 0)]

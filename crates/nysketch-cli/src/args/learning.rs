@@ -22,15 +22,22 @@ use std::path::PathBuf;
   nysketch fit kmeans folded.nys -k 5 -o model.json --intervals
   nysketch fit gmm folded.nys -k 1..6 -o mixture.json --cross-validate
 
-JSON fields: file, task, k, decoder, calibrated, bandwidth, rank (of kernel sums), replicates (objectives of clompr),
+JSON fields: file, task, k, decoder, calibrated, bandwidth, rank (of kernel sums), replicates
+  (objectives of clompr),
   status, iterations, estimated_risk (in the
-  coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance, min_variance,
-  collapsed, shrinkage, notes, warnings, clusters [{label, share, rows, spread, missing, columns [{column, level, part,
-  lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a column lacks, shares of
+  coordinates of the fit), low and high (its 95 % interval, of mixtures), scaled, covariance,
+  min_variance,
+  collapsed, shrinkage, notes, warnings, clusters [{label, share, rows, spread, missing, columns
+  [{column, level, part,
+  lacks, value, overall, deviations, spread}]}] (in the units of the table; of a level, and where a
+  column lacks, shares of
   the rows), explained {explained, verdict, residuals},
-  seconds; for a range of k also curve [{k, estimated_risk, low, high, bic, icl, silhouette}], suggested_k, clear and
-  at_end; with --intervals also intervals {confidence, folds, by, risk, stability, weights, centres, explained_variance,
-  explained_variance_ratio}; with --cross-validate also cross_validation {folds, by, points [{k, risk, error}], best_k,
+  seconds; for a range of k also curve [{k, estimated_risk, low, high, bic, icl, silhouette}],
+  suggested_k, clear and
+  at_end; with --intervals also intervals {confidence, folds, by, risk, stability, weights, centres,
+  explained_variance,
+  explained_variance_ratio}; with --cross-validate also cross_validation {folds, by, points [{k,
+  risk, error}], best_k,
   within_error_k}")]
 pub struct FitArgs {
     /// Kind of model to learn
@@ -40,7 +47,8 @@ pub struct FitArgs {
     #[arg(value_name = "SKETCH")]
     pub sketch: PathBuf,
     /// Number of clusters or components; a range such as 2..20 gives a curve and a suggestion
-    #[arg(short, long, value_name = "K|A..B", aliases = ["clusters", "n-clusters", "components", "n-components"])]
+    #[arg(short, long, value_name = "K|A..B", aliases = ["clusters", "n-clusters", "components",
+        "n-components"])]
     pub k: String,
     /// Model file to write (JSON)
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
@@ -50,14 +58,16 @@ pub struct FitArgs {
     #[arg(hide_short_help = true, long, value_name = "PLAN|SKETCH")]
     pub plan: Option<PathBuf>,
     /// Method of learning from the sketch
-    #[arg(hide_short_help = true, long, value_parser = choices::<Decoder>(), default_value = "auto")]
+    #[arg(hide_short_help = true, long, value_parser = choices::<Decoder>(),
+        default_value = "auto")]
     pub decoder: Decoder,
     /// Bandwidth of the sketch to decode: 'auto' or its σ²
     #[arg(hide_short_help = true, long, value_name = "auto|S2", default_value = "auto")]
     pub bandwidth: String,
     /// Mixtures: known covariance of every component, a variance of all (scaled) columns or a file
     ///
-    /// A table of any format with one row of variances, or with a row for each column of a matrix, in the units
+    /// A table of any format with one row of variances, or with a row for each column of a matrix,
+    /// in the units
     /// of the input. Decoded from kernel sums.
     #[arg(long, value_name = "V|FILE", alias = "known-variance")]
     pub known_covariance: Option<String>,
@@ -168,7 +178,8 @@ pub struct Predict {
   nysketch evaluate model.json x.csv
   nysketch evaluate model.json x.npy --labels y.npy --json
 
-JSON fields: rows, skipped, skipped_by_column, mse, mse_table_units, mean_distance, nll, ari, nmi (those that apply)")]
+JSON fields: rows, skipped, skipped_by_column, mse, mse_table_units, mean_distance, nll, ari, nmi
+  (those that apply)")]
 pub struct Evaluate {
     /// Model to evaluate
     #[arg(value_name = "MODEL")]

@@ -44,7 +44,8 @@ pub struct Common {
     #[arg(long, global = true)]
     pub json: bool,
     /// Number of threads, at most 8 per core; results do not depend on it [default: one per core]
-    #[arg(hide_short_help = true, long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(hide_short_help = true, long, global = true, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Replace an existing output of another kind; inputs, keys and ledgers are never replaced
     #[arg(hide_short_help = true, long, global = true)]

@@ -18,19 +18,23 @@ pub struct PlanOptions {
     #[arg(long, value_name = "K", help_heading = "Plan")]
     pub clusters: Option<usize>,
     /// Rule for drawing landmarks from the rows [default: dsquared]
-    #[arg(hide_short_help = true, long, value_name = "RULE", value_parser = choices::<Sampling>(), help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_name = "RULE", value_parser = choices::<Sampling>(),
+        help_heading = "Plan")]
     pub sampling: Option<Sampling>,
     /// File of landmarks with the same columns; no landmarks are drawn from the rows
-    #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = "Plan", conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
+    #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = "Plan",
+        conflicts_with_all = ["landmarks", "sampling", "leverage_lambda"])]
     pub landmarks_from: Option<PathBuf>,
     /// λ of leverage sampling in the paper; the number of landmarks is then random
     #[arg(hide_short_help = true, long, value_name = "L", help_heading = "Plan")]
     pub leverage_lambda: Option<f64>,
     /// Kernel sums at landmarks, or random Fourier features
-    #[arg(hide_short_help = true, long, value_parser = choices::<FeatureKind>(), default_value = "nystrom", help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_parser = choices::<FeatureKind>(),
+        default_value = "nystrom", help_heading = "Plan")]
     pub features: FeatureKind,
     /// Kernel to sum at landmarks
-    #[arg(hide_short_help = true, long, value_parser = choices::<Kernel>(), default_value = "gaussian", help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_parser = choices::<Kernel>(),
+        default_value = "gaussian", help_heading = "Plan")]
     pub kernel: Kernel,
     /// Number of Fourier frequencies, half the number of features [default: 200]
     #[arg(hide_short_help = true, long, value_name = "M", help_heading = "Plan")]
@@ -52,7 +56,8 @@ pub struct PlanOptions {
     pub log: Vec<String>,
     /// Weight of columns in squared distances, as in price=2,colour=0.5 [default: 1, and 2 for
     /// categories]
-    #[arg(hide_short_help = true, long, value_name = "A=W,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_name = "A=W,…", value_delimiter = ',',
+        value_parser = column_weight, help_heading = "Plan")]
     pub weight_column: Vec<(String, f64)>,
     /// Vectors to scale to length one in each row, to cluster by direction; '*' takes all numeric
     /// columns together
@@ -69,7 +74,8 @@ pub struct PlanOptions {
     pub missing: Option<MissingArg>,
     /// Number of rows sampled for landmarks and bandwidths, or 'all' [default: 20000 or four times
     /// the landmarks; fewer above 16.8 million values]
-    #[arg(hide_short_help = true, long, value_name = "N|all", value_parser = sample_rows, help_heading = "Plan")]
+    #[arg(hide_short_help = true, long, value_name = "N|all", value_parser = sample_rows,
+        help_heading = "Plan")]
     pub sample_rows: Option<SampleRows>,
     /// Number of rows that the plan retains, drawn uniformly, from which models learn the shape of
     /// clusters; 0 for none [default: 20000, or all rows if there are fewer; none with given
@@ -125,10 +131,14 @@ pub struct PlanOptions {
   nysketch plan --private --public day1.csv --bounds c0=0..6,c1=0..30 -o private.nys
   nysketch plan --private --bounds c0=0..6,c1=0..30 --max-rows-per label=20 -o private.nys
 
-JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers, missing, low, high,
-  levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies, sampling, bandwidths,
-  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, sample_rows, leverage {lambda, effective_dimension, accuracy,
-  accuracy_rows}, notes; with --private also private {bounds [{column, low, high}], radius, spent_rho,
+JSON fields: file, rows, skipped, skipped_by_column, columns, roles [{column, type, role, numbers,
+  missing, low, high,
+  levels [{level, share}], transformation, left_out}], features, kernel, landmarks, frequencies,
+  sampling, bandwidths,
+  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, sample_rows, leverage {lambda,
+  effective_dimension, accuracy,
+  accuracy_rows}, notes; with --private also private {bounds [{column, low, high}], radius,
+  spent_rho,
   max_rows_per {column, rows}}")]
 #[command(mut_arg("input", |input| input.required(false).required_unless_present("private")))]
 pub struct PlanArgs {
@@ -137,7 +147,8 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub columns: ColumnArgs,
     /// File to write; required unless --show is given
-    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"], required_unless_present = "show")]
+    #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"],
+        required_unless_present = "show")]
     pub output: Option<PathBuf>,
     /// Print how each column is used: type, role, missing values, levels or range, transformation
     #[arg(long)]
@@ -155,12 +166,14 @@ pub struct PlanArgs {
 pub struct PrivateArgs {
     /// Make a private plan, which contains only public information; it needs bounds for every
     /// column and takes no INPUT (see docs/PRIVACY.md)
-    #[arg(long, help_heading = "Private", conflicts_with_all = ["input", "columns", "exclude", "categorical", "numeric",
+    #[arg(long, help_heading = "Private", conflicts_with_all = ["input", "columns", "exclude",
+        "categorical", "numeric",
         "dates", "show", "witnesses", "missing", "weights", "unit", "landmarks_from", "skip_invalid"])]
     pub private: bool,
     /// Columns to measure, each with the bounds to which values are clipped, as in
     /// age=0..120,income=0..1e6
-    #[arg(hide_short_help = true, long, value_name = "A=LOW..HIGH,…", value_delimiter = ',', value_parser = bounds, allow_hyphen_values = true,
+    #[arg(hide_short_help = true, long, value_name = "A=LOW..HIGH,…", value_delimiter = ',',
+        value_parser = bounds, allow_hyphen_values = true,
         help_heading = "Private", requires = "private")]
     pub bounds: Vec<(String, f64, f64)>,
     /// File with the bounds (TOML), with lines such as age = [0, 120]
@@ -195,7 +208,8 @@ pub struct PrivateArgs {
     pub release: Option<PathBuf>,
     /// Treat all rows with the same value in COLUMN as one person, and count at most K of them; the
     /// noise grows with K
-    #[arg(hide_short_help = true, long, value_name = "COLUMN=K", value_parser = rows_per, help_heading = "Private", requires = "private")]
+    #[arg(hide_short_help = true, long, value_name = "COLUMN=K", value_parser = rows_per,
+        help_heading = "Private", requires = "private")]
     pub max_rows_per: Option<(String, u64)>,
     /// Largest distance from the landmark at which a row counts fully in its cell, in (scaled)
     /// units [default: the 95 % quantile of the public rows]

@@ -17,7 +17,8 @@ use std::path::PathBuf;
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6
   nysketch privatize private-s.nys -o release.nys --epsilon 1 --delta 1e-6 --statement statement.md
 
-JSON fields: file, statement, ledger, epsilon, delta, epsilon_replacing (for replacing a row), rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
+JSON fields: file, statement, ledger, epsilon, delta, epsilon_replacing (for replacing a row),
+  rho, total_rho (with earlier rounds), person_rows, rows (noisy), mechanisms [{name, numbers, rho,
   sensitivity_squared, deviation}], releases, all_releases {epsilon, rho}, fingerprint, bytes")]
 pub struct Privatize {
     /// Sketch to release
@@ -33,7 +34,8 @@ pub struct Privatize {
     /// Shares of the budget, in any unit, of the collected sums: counts, sums and squares of cells,
     /// kernel, rows, totals, products [default:
     /// counts=4,sums=4,squares=2,kernel=9,rows=1,totals=2,products=8]
-    #[arg(hide_short_help = true, long, value_name = "NAME=SHARE,…", value_delimiter = ',', value_parser = column_weight)]
+    #[arg(hide_short_help = true, long, value_name = "NAME=SHARE,…", value_delimiter = ',',
+        value_parser = column_weight)]
     pub spend: Vec<(String, f64)>,
     /// Also write a statement of one page for a data-protection officer (Markdown): promise, costs,
     /// assumptions and limits
@@ -47,7 +49,8 @@ pub struct Privatize {
 /// Mask a sketch, so that only the sum over all parties can be read.
 ///
 /// Secure aggregation: every sum gets a random number, and these numbers cancel when the masked
-/// sketches of all parties are merged. A masked file alone reveals only its plan. Each session needs
+/// sketches of all parties are merged. A masked file alone reveals only its plan. Each session
+/// needs
 /// a new id, on which all parties agree ('nysketch keys session'). A key masks one sketch per
 /// session. The ledger of the key records it: 'nysketch keys new' makes the ledger, and the public
 /// key finds it, wherever the key file is. Before the first session, all parties compare the
@@ -61,7 +64,8 @@ pub struct Privatize {
   nysketch keys session > session.txt           # one party, who sends it to all others
   nysketch mask a.nys --parties keys.toml --key a.key --session $(cat session.txt) -o masked.nys
 
-JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes, ledger; with noise also epsilon, delta, honest, rho,
+JSON fields: file, party, parties, parties_fingerprint, session, fingerprint, bytes, ledger; with
+  noise also epsilon, delta, honest, rho,
   person_rows")]
 pub struct Mask {
     /// Sketch to mask
@@ -90,7 +94,8 @@ pub struct Mask {
     #[arg(long, value_name = "H", help_heading = "Noise", requires = "epsilon")]
     pub honest: Option<u64>,
     /// Shares of the budget, as in 'nysketch privatize'
-    #[arg(hide_short_help = true, long, value_name = "NAME=SHARE,…", value_delimiter = ',', value_parser = column_weight, help_heading = "Noise",
+    #[arg(hide_short_help = true, long, value_name = "NAME=SHARE,…", value_delimiter = ',',
+        value_parser = column_weight, help_heading = "Noise",
         requires = "epsilon")]
     pub spend: Vec<(String, f64)>,
     /// Assert that no person has rows at two parties, if the plan protects people; this cannot be
@@ -113,7 +118,8 @@ pub struct Mask {
   nysketch keys show keys.toml
   nysketch keys session
 
-JSON fields: of new, file, id, public, ledger; of show, file, parties [{id, public}], parties_fingerprint; of session, session")]
+JSON fields: of new, file, id, public, ledger; of show, file, parties [{id, public}],
+  parties_fingerprint; of session, session")]
 pub struct Keys {
     #[command(subcommand)]
     pub what: KeysCommand,

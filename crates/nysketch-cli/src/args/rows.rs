@@ -12,7 +12,8 @@ use std::str::FromStr;
 pub struct DeviceArg {
     /// Device for the work: auto, cpu, cuda, or cuda:N for one of several GPUs; results are the
     /// same. 'auto' uses a GPU for work that is large enough
-    #[arg(hide_short_help = true, long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    #[arg(hide_short_help = true, long, value_name = "DEVICE", default_value = "auto",
+        value_parser = device)]
     pub device: DeviceChoice,
 }
 
@@ -24,10 +25,12 @@ pub struct ColumnArgs {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["cols", "column"])]
     pub columns: Option<Vec<String>>,
     /// Columns to leave out: names, ranges and patterns
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["drop", "ignore", "exclude-columns"])]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["drop", "ignore",
+        "exclude-columns"])]
     pub exclude: Vec<String>,
     /// Columns to read as categories, whatever they contain and however many levels they have
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["categories", "categoricals"])]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', aliases = ["categories",
+        "categoricals"])]
     pub categorical: Vec<String>,
     /// Columns to read as numbers, even if they look like text or ids
     #[arg(hide_short_help = true, long, value_name = "A,B,…", value_delimiter = ',')]
@@ -72,7 +75,8 @@ pub enum MissingArg {
     Error,
     /// Rows with a missing number are skipped and counted, as with --skip-invalid
     Skip,
-    /// Rows contribute the values they have; rows with less than a quarter of their values are skipped
+    /// Rows contribute the values they have; rows with less than a quarter of their values are
+    /// skipped
     Partial,
 }
 
@@ -99,7 +103,8 @@ pub struct InputArgs {
     #[arg(long)]
     pub skip_invalid: bool,
     /// Largest share of rows that may be skipped before the command fails
-    #[arg(hide_short_help = true, long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
+    #[arg(hide_short_help = true, long, value_name = "SHARE", default_value_t = 0.5,
+        value_parser = share)]
     pub max_skipped: f64,
 }
 

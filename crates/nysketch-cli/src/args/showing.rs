@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 /// Show the contents of a plan, a sketch, a release or a model.
 ///
-/// For a model: its clusters, the rows of each, and the columns in which it differs most. For a plan
+/// For a model: its clusters, the rows of each, and the columns in which it differs most. For a
+/// plan
 /// or a sketch: rows, columns, landmarks and bandwidths; per bandwidth the rank of the kernel
 /// matrix, the part of the data that the landmarks miss, the effective dimension and the noise
 /// floor; and the number of raw rows in the file. For a private plan: bounds, sensitivities and
@@ -20,23 +21,37 @@ use std::path::PathBuf;
   nysketch inspect s.nys --theory -k 10
   nysketch inspect s.nys --contains day1.csv
 
-JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, largest}, columns, roles [{column, role, numbers, missing, levels [{level, share}],
+JSON fields: file, kind, rows, skipped, complete, folds {count, by, smallest, largest}, columns,
+  roles [{column, role, numbers, missing, levels [{level, share}],
   mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, seed,
-  bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda, effective_dimension,
+  bandwidths, scale, collect, witnesses, witnesses_digest, weights, rank, condition, missed, lambda,
+  effective_dimension,
   largest_leverage, noise_floor, single_row_cells, empty_cells, raw_rows, fingerprint, bytes, model
-  {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta, k,
-  known_variance, secants, rows, landmarks, basis, sampled, t, condition, least_condition, seen_condition, lambda,
-  holds (null where it cannot be decided), constant, effective_dimension, half_dimension, largest_leverage,
+  {explained, verdict, residuals [{bandwidth, residual, floor, missed}]}, theory {bandwidth, delta,
+  k,
+  known_variance, secants, rows, landmarks, basis, sampled, t, condition, least_condition,
+  seen_condition, lambda,
+  holds (null where it cannot be decided), constant, effective_dimension, half_dimension,
+  largest_leverage,
   seen_leverage, uniform, leverage, least_rows, least_lambda, norm, source {s,
-  gamma, t, lambda, m}, distortion, risk {constant, noise, bound, excess}, enough}; of a model file, kind, schema, task, k, rows, columns, scale,
-  fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed, shrinkage, notes,
-  clusters [{label, share, rows, spread, missing, columns [{column, level, part, lacks, value, overall, deviations,
-  spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session, columns, fingerprint, bytes;
-  with --contains also contains {rows, found, landmarks, witnesses, alone, not_compared, witnesses_elsewhere}; of a release also
-  release {epsilon, delta, rho, total_rho, mechanisms [{name, numbers, rho, sensitivity_squared, deviation}]}; of a private plan
-  or what was made with it also private {bounds [{column, low, high}], radius, spent_rho, max_rows_per {column, rows}}; of a private
-  plan or its sketch also noise {epsilon, delta, mechanisms [{name, numbers, sensitivity, sensitivity_squared, noise}], columns
-  [{column, cell_sum, cell_mean (of 1,000 rows), total}]} (null where the plan has cost more than that)")]
+  gamma, t, lambda, m}, distortion, risk {constant, noise, bound, excess}, enough}; of a model file,
+  kind, schema, task, k, rows, columns, scale,
+  fingerprint, decoder, status, estimated_risk, low, high, covariance, min_variance, collapsed,
+  shrinkage, notes,
+  clusters [{label, share, rows, spread, missing, columns [{column, level, part, lacks, value,
+  overall, deviations,
+  spread}]}]; of a masked sketch, file, kind, party, public, parties, parties_fingerprint, session,
+  columns, fingerprint, bytes;
+  with --contains also contains {rows, found, landmarks, witnesses, alone, not_compared,
+  witnesses_elsewhere}; of a release also
+  release {epsilon, delta, rho, total_rho, mechanisms [{name, numbers, rho, sensitivity_squared,
+  deviation}]}; of a private plan
+  or what was made with it also private {bounds [{column, low, high}], radius, spent_rho,
+  max_rows_per {column, rows}}; of a private
+  plan or its sketch also noise {epsilon, delta, mechanisms [{name, numbers, sensitivity,
+  sensitivity_squared, noise}], columns
+  [{column, cell_sum, cell_mean (of 1,000 rows), total}]} (null where the plan has cost more than
+  that)")]
 pub struct Inspect {
     /// Plan, sketch, release, masked sketch or model to show
     #[arg(value_name = "FILE")]
@@ -101,7 +116,8 @@ pub struct Inspect {
 
 /// Compare sketches: drift.
 ///
-/// Two sketches of one plan and of different rows are compared. The result is the size of the change
+/// Two sketches of one plan and of different rows are compared. The result is the size of the
+/// change
 /// (the share of rows that would have to move to another cell, the largest change of a mean), one
 /// p-value, and the columns, levels, missing values and cells that changed.
 ///
@@ -119,18 +135,28 @@ pub struct Inspect {
   nysketch diff --watch days/ --same-weekday
   nysketch diff january/ february/ --segments
 
-With --exit-code: 0 no drift, 1 drift, 2 wrong usage, 3 any other error; with --tolerance 4 for 'cannot tell'.
-A file for --config contains options under their names: level, tolerance, draws, top, seed, same-weekday.
+With --exit-code: 0 no drift, 1 drift, 2 wrong usage, 3 any other error; with --tolerance 4 for
+  'cannot tell'.
+A file for --config contains options under their names: level, tolerance, draws, top, seed,
+  same-weekday.
 
-JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tolerance, verdict, p_value, drift, test_by,
+JSON fields: baseline, file, part_of, rows, level, moved {share, low, high}, tolerance, verdict,
+  p_value, drift, test_by,
   least_p_value, no_test, note,
-  discrepancies [{bandwidth, mmd, noise}], columns [{column, means, deviations, z, effect {deviations, low, high},
-  q_value}], categories [{column, p_value, q_value, levels [{level, shares, z}]}], missing [{column, shares, z, p_value,
-  q_value}], cells [{landmark, shares, z, mean, levels}], landmarks [{landmark, change, place}], plot; with --against
-  baseline, rows, level, plot and sketches [{q_value, …}]; with --baseline days, rows, level, p_value, least_p_value,
-  unusual, moved, others_moved, reasons [{what, share, value, median, deviation, deviations}], each [{name, rows, moved,
-  score}], file, plot; with --watch level, days [{name, rows, moved, p_value, evidence}], alarm, began, autocorrelation,
-  autocorrelation_p_value, plot; with --segments before, after, segments, whole {…}, removed [{segment, shares, moved,
+  discrepancies [{bandwidth, mmd, noise}], columns [{column, means, deviations, z, effect
+  {deviations, low, high},
+  q_value}], categories [{column, p_value, q_value, levels [{level, shares, z}]}], missing [{column,
+  shares, z, p_value,
+  q_value}], cells [{landmark, shares, z, mean, levels}], landmarks [{landmark, change, place}],
+  plot; with --against
+  baseline, rows, level, plot and sketches [{q_value, …}]; with --baseline days, rows, level,
+  p_value, least_p_value,
+  unusual, moved, others_moved, reasons [{what, share, value, median, deviation, deviations}], each
+  [{name, rows, moved,
+  score}], file, plot; with --watch level, days [{name, rows, moved, p_value, evidence}], alarm,
+  began, autocorrelation,
+  autocorrelation_p_value, plot; with --segments before, after, segments, whole {…}, removed
+  [{segment, shares, moved,
   p_value}], explained")]
 pub struct Diff {
     /// Two sketches; any number with --against and --watch; days and then today with --baseline;
@@ -190,7 +216,8 @@ pub struct Diff {
 ///
 /// One HTML file without external links: the sketch in words, the curve over k with a slider over
 /// its models, a map of the cells, the clusters with their sizes and profiles, and with --against
-/// the drift from another sketch. Of several sketches, the page describes the last one and shows the
+/// the drift from another sketch. Of several sketches, the page describes the last one and shows
+/// the
 /// drift of all in order. Given models replace those of the curve, up to two megabytes.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
@@ -218,7 +245,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "SKETCH")]
     pub against: Option<PathBuf>,
     /// Largest k of the curve
-    #[arg(hide_short_help = true, long, value_name = "K", default_value_t = 12, value_parser = clap::value_parser!(u16).range(3..=200))]
+    #[arg(hide_short_help = true, long, value_name = "K", default_value_t = 12,
+        value_parser = clap::value_parser!(u16).range(3..=200))]
     pub most_clusters: u16,
     /// Seed of all random choices
     #[arg(hide_short_help = true, long, default_value_t = 0)]

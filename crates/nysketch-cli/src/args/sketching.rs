@@ -21,10 +21,14 @@ use std::path::PathBuf;
   nysketch sketch days/ --plan p.nys -o all.nys --checkpoint all.ckpt --resume
   nysketch sketch flights.csv -o flights.nys --dates when --exclude flight
 
-JSON fields: file, rows, skipped, skipped_by_column, complete, columns, roles [{column, role, numbers, missing, levels
-  [{level, share}], mean, deviation, transformation}], features, kernel, landmarks, frequencies, sampling, bandwidths,
-  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --folds also folds {count, by,
-  smallest, largest}; with --by also plan, without_group and groups [{value, file, rows, skipped}]")]
+JSON fields: file, rows, skipped, skipped_by_column, complete, columns, roles [{column, role,
+  numbers, missing, levels
+  [{level, share}], mean, deviation, transformation}], features, kernel, landmarks, frequencies,
+  sampling, bandwidths,
+  collect, witnesses, witnesses_digest, fingerprint, raw_rows, bytes, seconds; with --folds also
+  folds {count, by,
+  smallest, largest}; with --by also plan, without_group and groups [{value, file, rows,
+  skipped}]")]
 pub struct SketchArgs {
     #[command(flatten)]
     pub input: InputArgs,
@@ -35,7 +39,8 @@ pub struct SketchArgs {
     #[arg(short, long, value_name = "FILE", aliases = ["out", "output-file"])]
     pub output: PathBuf,
     /// Plan to use, or a sketch whose plan to use
-    #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks", "clusters", "sampling",
+    #[arg(long = "plan", value_name = "PLAN|SKETCH", conflicts_with_all = ["landmarks",
+        "clusters", "sampling",
         "landmarks_from", "leverage_lambda", "features", "kernel", "frequencies", "bandwidth", "scale", "sample_rows",
         "witnesses", "collect", "weights", "seed", "columns", "exclude", "categorical", "numeric", "dates", "log",
         "weight_column", "unit"])]
@@ -50,7 +55,8 @@ pub struct SketchArgs {
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
     /// Largest number of values of that column; each takes the memory of a sketch
-    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = DEFAULT_GROUPS, requires = "by")]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = DEFAULT_GROUPS,
+        requires = "by")]
     pub max_groups: usize,
     /// Also keep the sums of this many folds (2 to 64), for 'fit --intervals' and 'fit
     /// --cross-validate'; the file grows by that factor
@@ -67,10 +73,12 @@ pub struct SketchArgs {
     )]
     pub fold_by: Option<String>,
     /// Save progress in this file at intervals; it is removed at the end
-    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["by", "allow_empty"])]
+    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["by",
+        "allow_empty"])]
     pub checkpoint: Option<PathBuf>,
     /// Seconds between two checkpoints
-    #[arg(hide_short_help = true, long, value_name = "S", default_value = "30", requires = "checkpoint", value_parser = seconds)]
+    #[arg(hide_short_help = true, long, value_name = "S", default_value = "30",
+        requires = "checkpoint", value_parser = seconds)]
     pub checkpoint_every: std::time::Duration,
     /// Continue from the checkpoint if it exists; the result has the same bytes as an uninterrupted
     /// run
@@ -94,7 +102,8 @@ pub struct SketchArgs {
   nysketch merge days/ -o year.nys
   nysketch merge masked/ --parties keys.toml -o everyone.nys
 
-JSON fields: file, rows, skipped, fingerprint, bytes; of masked sketches also session, parties, parties_fingerprint")]
+JSON fields: file, rows, skipped, fingerprint, bytes; of masked sketches also session, parties,
+  parties_fingerprint")]
 pub struct Merge {
     /// Sketches to add, or folders of sketches (.nys)
     #[arg(required = true, value_name = "SKETCH")]

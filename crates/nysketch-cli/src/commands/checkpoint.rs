@@ -61,7 +61,8 @@ impl Saved {
         let path = self.path.display();
         if now.iter().map(|f| &f.0).ne(self.inputs.iter().map(|f| &f.0)) {
             bail!(
-                "the checkpoint {path} is of other files; name the same files, or delete it to start again"
+                "the checkpoint {path} is of other files; name the same files, or delete it to \
+                 start again"
             );
         }
         if let Some((changed, _)) = now.iter().zip(&self.inputs).find(|(a, b)| a != b) {
@@ -111,7 +112,8 @@ impl<'a> Checkpoint<'a> {
         })?;
         if header.options != self.options {
             bail!(
-                "the checkpoint {name} was made with other options; use the same options, or delete it to start again"
+                "the checkpoint {name} was made with other options; use the same options, or \
+                 delete it to start again"
             );
         }
         let done = RowSet::new(header.done.iter().map(|(a, b)| *a..*b));
@@ -123,7 +125,8 @@ impl<'a> Checkpoint<'a> {
         let counted = sketch.rows() + skipped;
         if sketch.plan().weighting.is_none() && counted != done.len() {
             bail!(
-                "{name} is damaged: its sketch has {counted} rows, but {} were read; delete it to start again",
+                "{name} is damaged: its sketch has {counted} rows, but {} were read; delete it to \
+                 start again",
                 done.len()
             );
         }
@@ -160,7 +163,8 @@ impl<'a> Checkpoint<'a> {
                 bail!("stopped before the end; run the same command with --resume to continue")
             }
             Err(error) if error.is_of_device() => {
-                let saved = "progress up to the last checkpoint is saved; run the same command with --resume to continue, on this device or another";
+                let saved = "progress up to the last checkpoint is saved; run the same command \
+                    with --resume to continue, on this device or another";
                 warn(saved);
                 Err(error.into())
             }

@@ -135,7 +135,8 @@ subtracted  {} rows ({} left), merged them back: the same bytes
         text.push_str(&row);
     }
     text.push_str(&format!(
-        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for gmm\npicture: {}\npage: {} (opens in any browser)\n{NEXT}",
+        "\nrisk: mean squared distance for kmeans, negative log-likelihood (nats) for \
+         gmm\npicture: {}\npage: {} (opens in any browser)\n{NEXT}",
         args.output.display(),
         page_file.display()
     ));

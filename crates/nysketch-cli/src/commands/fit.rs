@@ -37,7 +37,8 @@ pub fn run(args: &FitArgs, common: &Common) -> Result<()> {
     }
     let collect = sketch.plan().collect;
     if args.plot.is_some() && low == high && !(collect.cells || collect.moments) {
-        let needs = "--plot compares clusters with all rows, which needs cells or moments; give a range such as -k 2..20 for the curve";
+        let needs = "--plot compares clusters with all rows, which needs cells or moments; give a \
+            range such as -k 2..20 for the curve";
         return Err(Usage(needs.into()).into());
     }
     let params = resolve(args, sketch.plan(), low)?.threads(common.threads());
@@ -159,14 +160,16 @@ fn tell_doubts(common: &Common, model: &Model) {
     match model.report.status {
         Status::TooFewMoments => note(
             common,
-            "the sketch has fewer moments than the model has numbers, so the model is arbitrary; use more --frequencies",
+            "the sketch has fewer moments than the model has numbers, so the model is arbitrary; \
+             use more --frequencies",
         ),
         Status::IterationLimit if model.task == Task::Gmm => {
             note(common, "EM was still improving when it stopped; raise --max-iterations");
         }
         Status::EvaluationLimit if !model.report.replicates.is_empty() => note(
             common,
-            "the pursuit was still improving at its limit of evaluations; raise --replicates, or try another --seed",
+            "the pursuit was still improving at its limit of evaluations; raise --replicates, or \
+             try another --seed",
         ),
         Status::IterationLimit | Status::EvaluationLimit => note(
             common,

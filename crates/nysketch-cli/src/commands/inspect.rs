@@ -46,7 +46,8 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
         File::Masked(masked) => (masked.plan(), None, None),
     };
     if release.is_some() && (args.model.is_some() || args.theory) {
-        let message = "--model and --theory compare sums with the noise of sampling, which is not all the noise of a release";
+        let message = "--model and --theory compare sums with the noise of sampling, which is not \
+            all the noise of a release";
         return Err(Usage(message.into()).into());
     }
     let model = args.model.as_deref().map(read_model).transpose()?;
@@ -214,7 +215,8 @@ fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
     let mut text = match found.found {
         0 => format!("\nnone of the {} of {table} stands in {file}", count(found.rows, "row")),
         n => format!(
-            "\n{} of the {} of {table} stand in {file}: {} as landmarks, {} as witnesses, {} alone in a cell",
+            "\n{} of the {} of {table} stand in {file}: {} as landmarks, {} as witnesses, {} alone \
+             in a cell",
             thousands(n),
             count(found.rows, "row"),
             thousands(found.landmarks),
@@ -236,7 +238,8 @@ fn contained_text(table: &Path, file: &Path, found: &Contained) -> String {
 /// Prints the party of a masked sketch; only the sum of all parties contains the rest.
 fn inspect_masked(args: &Inspect, common: &Common) -> Result<()> {
     if args.theory || args.model.is_some() || args.contains.is_some() || !args.noise.is_empty() {
-        let message = "--model, --theory, --contains and --noise belong to a sketch; the file is a masked sketch";
+        let message = "--model, --theory, --contains and --noise belong to a sketch; the file is a \
+            masked sketch";
         return Err(Usage(message.into()).into());
     }
     let (masked, bytes) = read_masked(&args.file)?;
@@ -471,7 +474,8 @@ fn theory_lines(t: &Theory, text: &mut String) {
     let whole = |x: f64| if x < 1e12 { thousands(x.ceil() as u64) } else { short(x) };
     let model = if t.known_variance > 0.0 { "Gaussians" } else { "Diracs" };
     text.push_str(&format!(
-        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} sampled pairs, the worst ones improved\n",
+        "\ntheory at σ² = {}, δ = {}, mixtures of {} {model}, {} sampled pairs, the worst ones \
+         improved\n",
         short(t.sigma2),
         t.delta,
         t.k,
@@ -493,7 +497,8 @@ fn theory_lines(t: &Theory, text: &mut String) {
                 format!("holds, 3λt = {}, with C = {} C_F", short(t.condition), short(c))
             }
             (Some(_), _) => format!(
-                "does not hold at this λ: 3λt = {}, even {} at rows that Σ has seen; smaller λ cannot be decided",
+                "does not hold at this λ: 3λt = {}, even {} at rows that Σ has seen; smaller λ \
+                 cannot be decided",
                 short(t.condition),
                 short(t.seen_condition)
             ),
@@ -572,7 +577,8 @@ fn theory_lines(t: &Theory, text: &mut String) {
             text,
             "(18)",
             &format!(
-                "allows an excess risk of {} or more in addition to the bias: C_F ≥ {}, ‖A(π − π_n)‖ ≈ {}{excess}",
+                "allows an excess risk of {} or more in addition to the bias: C_F ≥ {}, ‖A(π − \
+                 π_n)‖ ≈ {}{excess}",
                 short(risk.bound),
                 short(risk.constant),
                 short(risk.noise)
@@ -583,7 +589,8 @@ fn theory_lines(t: &Theory, text: &mut String) {
         text,
         "in practice",
         &format!(
-            "this sketch has {} landmarks; {} = 2k(d + 1) are enough in the experiments of research/RESULTS.md",
+            "this sketch has {} landmarks; {} = 2k(d + 1) are enough in the experiments of \
+             research/RESULTS.md",
             thousands(t.landmarks as u64),
             thousands(t.enough as u64)
         ),

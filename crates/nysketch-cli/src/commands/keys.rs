@@ -36,7 +36,8 @@ fn new(id: &str, output: &Path, common: &Common) -> Result<()> {
     note(
         common,
         &format!(
-            "{} is secret: keep it on this machine. Its sessions are recorded in {}: keep that, too. Add the lines printed to the list of all parties",
+            "{} is secret: keep it on this machine. Its sessions are recorded in {}: keep that, \
+             too. Add the lines printed to the list of all parties",
             output.display(),
             ledger.display()
         ),

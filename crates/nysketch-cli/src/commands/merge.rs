@@ -56,7 +56,8 @@ fn tell_people(total: &Sketch, args: &Merge, common: &Common) {
     let (Some(people), Some(rows)) = (total.plan().people(), total.person_rows()) else { return };
     if rows > people.rows && !args.disjoint_people {
         let message = format!(
-            "one '{}' may have {rows} rows in these sketches together, and the noise grows with that number; use --disjoint-people if each person is in one sketch only",
+            "one '{}' may have {rows} rows in these sketches together, and the noise grows with \
+             that number; use --disjoint-people if each person is in one sketch only",
             people.column
         );
         note(common, &message);
@@ -74,7 +75,8 @@ fn all_masked(files: &[PathBuf]) -> Result<bool> {
     // Report an unreadable or damaged file first.
     read_sketch(other)?;
     bail!(
-        "{} is a masked sketch and {} a plain one; masked sketches are added up by themselves, all files of one session and no others",
+        "{} is a masked sketch and {} a plain one; masked sketches are added up by themselves, all \
+         files of one session and no others",
         first.display(),
         other.display()
     )
@@ -83,7 +85,8 @@ fn all_masked(files: &[PathBuf]) -> Result<bool> {
 /// Adds the masked sketches of a session.
 fn unmask(args: &Merge, files: &[PathBuf], common: &Common) -> Result<()> {
     if args.allow_duplicates || args.drop_folds || args.disjoint_people {
-        let message = "--allow-duplicates, --drop-folds and --disjoint-people belong to plain sketches; these are masked";
+        let message = "--allow-duplicates, --drop-folds and --disjoint-people belong to plain \
+            sketches; these are masked";
         return Err(Usage(message.into()).into());
     }
     let mut all = Unmasking::default();
@@ -136,7 +139,8 @@ fn check_parties(all: &Unmasking, list: &Path) -> Result<()> {
     let (found, expected) = (parties.fingerprint(), &label.parties_fingerprint);
     if found != *expected {
         bail!(
-            "{file} ({found}) is not the list of parties that these sketches were masked with ({expected})"
+            "{file} ({found}) is not the list of parties that these sketches were masked with \
+             ({expected})"
         );
     }
     let there = |id: &str| all.parties().any(|party| party.id() == id);
@@ -199,7 +203,8 @@ impl<'a> Parts<'a> {
             && sketch.plan().private.is_some()
         {
             bail!(
-                "{} and {} hold the same sums, and their plan is private: rows that count twice would be protected by half the noise they need",
+                "{} and {} hold the same sums, and their plan is private: rows that count twice \
+                 would be protected by half the noise they need",
                 twin.display(),
                 path.display()
             );
@@ -208,7 +213,8 @@ impl<'a> Parts<'a> {
             && !allow_duplicates
         {
             bail!(
-                "{} and {} hold the same sums, so their rows would count twice; --allow-duplicates merges them all the same",
+                "{} and {} hold the same sums, so their rows would count twice; --allow-duplicates \
+                 merges them all the same",
                 twin.display(),
                 path.display()
             );

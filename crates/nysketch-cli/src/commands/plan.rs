@@ -120,7 +120,12 @@ pub struct PlanRequest<'a> {
 pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Planned, Dataset)> {
     let PlanRequest { input, columns, options, device, by, output } = request;
     if input.input.iter().any(|p| p == Path::new("-")) {
-        return Err(Usage("making a plan reads the rows first, and stdin can be read only once; make a plan from a file and pass it with --plan".into()).into());
+        return Err(Usage(
+            "making a plan reads the rows first, and stdin can be read only once; \
+            make a plan from a file and pass it with --plan"
+                .into(),
+        )
+        .into());
     }
     let params = params(input, options, common)?.device(device);
     // Impossible options are refused before any file is opened.
@@ -148,7 +153,8 @@ pub fn plan_input(request: PlanRequest<'_>, common: &Common) -> Result<(Planned,
     }
     if let Some(l) = report.leverage {
         let message = format!(
-            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} (measured on {} rows)",
+            "leverage scores at λ = {}: effective dimension {}, accuracy z = {} (measured on {} \
+             rows)",
             short(l.lambda),
             short(l.effective_dimension),
             short(l.accuracy),

@@ -107,7 +107,8 @@ fn said_of_flag(model: &Model, share: f64, threshold: f64) -> String {
         false => "(estimated from cells; without retained rows, the error is not known)".into(),
     };
     format!(
-        "outliers have a log density below {}; about {} % of the rows of the sketch are below it {known}",
+        "outliers have a log density below {}; about {} % of the rows of the sketch are below it \
+         {known}",
         short(threshold),
         short(100.0 * share)
     )
@@ -158,7 +159,8 @@ fn schema(input: &Dataset, columns: &[Column], prefix: &str) -> Result<SchemaRef
         let name = format!("{prefix}{}", column.name());
         if kept.contains(&name) {
             let message = format!(
-                "the column '{name}' that is kept has the name of a prediction; give predictions other names with --prefix"
+                "the column '{name}' that is kept has the name of a prediction; give predictions \
+                 other names with --prefix"
             );
             return Err(Usage(message).into());
         }

@@ -51,7 +51,8 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<()> {
     };
     let people = protected(&plan);
     let text = format!(
-        "{}: a private plan, {} for {}, {}\nprotects {people}\n{from}{}\nbandwidths σ² {}; collects {}\nfingerprint {}",
+        "{}: a private plan, {} for {}, {}\nprotects {people}\n{from}{}\nbandwidths σ² {}; \
+         collects {}\nfingerprint {}",
         output.display(),
         measured_at(&plan),
         count(plan.dims() as u64, "column"),

@@ -49,7 +49,8 @@ pub fn run(args: &Privatize, common: &Common) -> Result<()> {
     }
     tell_noise(&release);
     let mut text = format!(
-        "{}: a release of about {} rows, {}\n{}\nreplacing a row is two steps: ε = {} at the same δ\n",
+        "{}: a release of about {} rows, {}\n{}\nreplacing a row is two steps: ε = {} at the same \
+         δ\n",
         args.output.display(),
         thousands(release.rows()),
         size(bytes.len()),

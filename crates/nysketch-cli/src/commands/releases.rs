@@ -11,7 +11,8 @@ const FEW: f64 = 10.0;
 pub fn tell_noise(release: &Release) {
     if release.signal() < FEW {
         warn(&format!(
-            "almost only noise: {} rows, in noise of {}; use more rows, fewer landmarks or a larger ε",
+            "almost only noise: {} rows, in noise of {}; use more rows, fewer landmarks or a \
+             larger ε",
             thousands(release.rows()),
             short(release.rows() as f64 / release.signal().max(f64::MIN_POSITIVE)),
         ));

@@ -136,7 +136,8 @@ pub fn run(args: &SketchArgs, common: &Common) -> Result<()> {
     columns::incomplete(&sketch).iter().for_each(|message| note(common, message));
     empty_folds(&sketch).iter().for_each(|message| warn(message));
     if plan.private.is_some() {
-        let secret = "the sums of this sketch are exact, so keep it secret; nysketch privatize makes of it what may be given away";
+        let secret = "the sums of this sketch are exact, so keep it secret; nysketch privatize \
+            makes of it what may be given away";
         note(common, secret);
     } else if args.plan_file.is_some() {
         columns::unknown_levels(&sketch).iter().for_each(|message| note(common, message));
@@ -183,7 +184,8 @@ fn check_people(args: &SketchArgs, plan: &Plan) -> Result<()> {
     match refused.into_iter().find(|(said, _)| *said) {
         None => Ok(()),
         Some((_, what)) => Err(Usage(format!(
-            "{what} cannot be used with a plan that protects {people}: all rows must be read twice to decide which rows of a person count"
+            "{what} cannot be used with a plan that protects {people}: all rows must be read twice \
+             to decide which rows of a person count"
         ))
         .into()),
     }
@@ -286,11 +288,13 @@ fn tell(
 fn check_missing(args: &SketchArgs, plan: &Plan) -> Result<()> {
     let message = match args.plan.missing {
         Some(MissingArg::Skip) if plan.is_partial() => {
-            "the plan counts rows by the values they have; --missing skip needs one that was made with it"
+            "the plan counts rows by the values they have; --missing skip needs one that was made \
+             with it"
         }
         None | Some(MissingArg::Skip) => return Ok(()),
         Some(_) => {
-            "the plan decides how missing values are treated; with --plan, --missing can only be skip"
+            "the plan decides how missing values are treated; with --plan, --missing can only be \
+             skip"
         }
     };
     Err(Usage(message.into()).into())

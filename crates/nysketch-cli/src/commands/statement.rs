@@ -27,7 +27,9 @@ pub fn text(statement: &Statement<'_>) -> String {
     let mut page = format!("{STATEMENT}\n\n");
     for part in [
         released(statement),
-        "Controller: ____________________   Purpose and recipients: _________________________________\n".into(),
+        "Controller: ____________________   Purpose and recipients: \
+         _________________________________\n"
+            .into(),
         "## Promise".into(),
         promise(statement.release),
         costs(statement),
@@ -36,7 +38,9 @@ pub fn text(statement: &Statement<'_>) -> String {
         assumptions(statement),
         "## Limits".into(),
         limits(),
-        "Date: ______________   Name and signature: _________________________________________________".into(),
+        "Date: ______________   Name and signature: \
+         _________________________________________________"
+            .into(),
     ] {
         page.push_str(part.trim_end());
         page.push_str("\n\n");
@@ -150,14 +154,19 @@ fn assumptions(statement: &Statement<'_>) -> String {
     let others = match statement.releases.others {
         0 => String::new(),
         n => format!(
-            " It also has {} of other sketches of this plan, whose costs add up if they share rows.",
+            " It also has {} of other sketches of this plan, whose costs add up if they share \
+             rows.",
             count(n as u64, "release")
         ),
     };
     let mut list = vec![
         "Each row was read independently of the others, and is in the sketch once.".to_string(),
-        "Noise comes from the random source of the operating system, which was not predictable.".into(),
-        "The plan is public and was made without looking at the rows: bounds, landmarks, bandwidths.".into(),
+        "Noise comes from the random source of the operating system, which was not \
+         predictable."
+            .into(),
+        "The plan is public and was made without looking at the rows: bounds, landmarks, \
+         bandwidths."
+            .into(),
         format!(
             "The ledger is complete. It is the file of one account on one machine, `{}`.{others}",
             printable(&statement.releases.ledger.display().to_string()).replace('`', "'")
@@ -172,11 +181,15 @@ fn assumptions(statement: &Statement<'_>) -> String {
 /// Lists the limits of the promise.
 fn limits() -> String {
     let list = [
-        "What holds for a group can be learned, and concerns its members whether they took part or not.".to_string(),
-        "The plan, the exact sketch, and models or reports made from the exact sketch are not protected.".into(),
-        "Releases of the same rows by other plans, accounts, machines or programs add to the cost.".into(),
+        "What holds for a group can be learned, and concerns its members whether they took part or \
+         not.".to_string(),
+        "The plan, the exact sketch, and models or reports made from the exact sketch are not \
+         protected.".into(),
+        "Releases of the same rows by other plans, accounts, machines or programs add to the \
+         cost.".into(),
         "Someone who observes the machine, its memory or its timing is not considered.".into(),
-        "The proof (docs/PRIVACY.md) was tested by the project, and not verified by a third party.".into(),
+        "The proof (docs/PRIVACY.md) was tested by the project, and not verified by a third \
+         party.".into(),
     ];
     bullets(&list)
 }

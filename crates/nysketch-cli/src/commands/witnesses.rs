@@ -53,7 +53,8 @@ pub fn attach(
         let sketch = sketch.with_witnesses_of(&plan).with_context(|| path.display().to_string())?;
         if sketch.plan().lacks_witnesses() {
             bail!(
-                "{} does not hold the retained rows of its plan; give the file that 'nysketch plan' has written",
+                "{} does not hold the retained rows of its plan; give the file that 'nysketch \
+                 plan' has written",
                 named.display()
             );
         }
@@ -65,7 +66,8 @@ pub fn attach(
     let Some((found, plan)) = plan_beside(path, sketch.plan()) else {
         note(
             common,
-            "the plan of this sketch keeps retained rows that are not in the file; with --plan PLAN, mixtures can be better and have full covariances",
+            "the plan of this sketch keeps retained rows that are not in the file; with --plan \
+             PLAN, mixtures can be better and have full covariances",
         );
         return Ok(sketch);
     };

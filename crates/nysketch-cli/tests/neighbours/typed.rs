@@ -1,4 +1,5 @@
-//! Tables as Parquet, Arrow and npy files. A column has one type, and each row may have any value of that type.
+//! Tables as Parquet, Arrow and npy files. A column has one type, and each row may have any value
+//! of that type.
 
 use super::draw::Rng;
 use super::plans::WHO;

@@ -39,7 +39,8 @@ pub enum MaskingError {
     )]
     AnotherKey { id: String },
     #[error(
-        "'{found}' is not the id of a session: 32 to 128 hexadecimal digits; one party makes it with 'nysketch keys session' and sends it to all others"
+        "'{found}' is not the id of a session: 32 to 128 hexadecimal digits; one party makes it \
+         with 'nysketch keys session' and sends it to all others"
     )]
     Session { found: String },
     #[error("the file is not a secret key of nysketch; 'nysketch keys new' makes one")]
@@ -66,11 +67,15 @@ pub enum MaskingError {
     )]
     Folds,
     #[error(
-        "this key was used in session {session} before, with another sketch, plan, list of parties or draw of noise; two masked files of one session would reveal their difference. Agree on a new session"
+        "this key was used in session {session} before, with another sketch, plan, list of parties \
+         or draw of noise; two masked files of one session would reveal their difference. Agree on \
+         a new session"
     )]
     Replay { session: String },
     #[error(
-        "this key has no ledger at {}, so nothing shows which sessions it was used in. Bring the ledger there from the machine or account that used the key before; only if the key never masked anything, declare that with `new_key`",
+        "this key has no ledger at {}, so nothing shows which sessions it was used in. Bring the \
+         ledger there from the machine or account that used the key before; only if the key never \
+         masked anything, declare that with `new_key`",
         path.display()
     )]
     NoLedger { path: PathBuf },
@@ -102,7 +107,8 @@ pub enum MaskingError {
     )]
     Missing { found: usize, parties: usize, session: String },
     #[error(
-        "the parties of these masked sketches differ from the list they were made with ({expected}, found {found}); a file was altered"
+        "the parties of these masked sketches differ from the list they were made with \
+         ({expected}, found {found}); a file was altered"
     )]
     OtherParties { expected: String, found: String },
     #[error(

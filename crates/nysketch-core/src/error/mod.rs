@@ -62,25 +62,29 @@ pub enum FormatError {
     #[error("not a nysketch file: the metadata key 'nysketch' is missing")]
     NoMetadata,
     #[error(
-        "damaged file: the checksum is {found:08x} but the bytes give {expected:08x}; copy or make it again"
+        "damaged file: the checksum is {found:08x} but the bytes give {expected:08x}; copy or make \
+         it again"
     )]
     Checksum { found: u32, expected: u32 },
     #[error("damaged file: the metadata is not valid: {0}")]
     Metadata(String),
     #[error(
-        "the file has format version {found}, this program reads versions 1 to 4; use a newer nysketch"
+        "the file has format version {found}, this program reads versions 1 to 4; use a newer \
+         nysketch"
     )]
     Version { found: String },
     #[error("the file has a section '{0}' that this program does not know; use a newer nysketch")]
     Section(String),
     #[error(
-        "damaged file: the digest of the section '{section}' is {expected}, but the file has {found}"
+        "damaged file: the digest of the section '{section}' is {expected}, but the file has \
+         {found}"
     )]
     SectionDigest { section: &'static str, expected: String, found: String },
     #[error("the file is a {found}, but a {expected} is needed here")]
     Kind { expected: &'static str, found: String },
     #[error(
-        "the file is a masked sketch, which reveals nothing alone; merge all files of its session with 'nysketch merge'"
+        "the file is a masked sketch, which reveals nothing alone; merge all files of its session \
+         with 'nysketch merge'"
     )]
     Masked,
     #[error("damaged file: the tensor '{0}' is missing")]
@@ -125,7 +129,8 @@ impl From<nysketch_cuda::DeviceError> for Error {
 #[non_exhaustive]
 pub enum Error {
     /// The value is NaN, infinite, missing or too large for distances.
-    #[error("{at}: the value is {}; clean the row, or skip such rows with `skip_invalid`", not_a_number(*.value))]
+    #[error("{at}: the value is {}; clean the row, or skip such rows with `skip_invalid`",
+        not_a_number(*.value))]
     NonFinite {
         /// Position of the value.
         at: Place,
@@ -134,7 +139,8 @@ pub enum Error {
     },
     /// The value is too far from the plan's centre for the exact sums.
     #[error(
-        "{at}: {} is too far from the plan's centre {} (limit ±{limit:.3e}); make a plan that has seen such rows, or use `skip_invalid`", number(*.value), number(*.centre)
+        "{at}: {} is too far from the plan's centre {} (limit ±{limit:.3e}); make a plan that has \
+         seen such rows, or use `skip_invalid`", number(*.value), number(*.centre)
     )]
     OutOfRange {
         /// Position of the value.
@@ -147,7 +153,8 @@ pub enum Error {
         limit: f64,
     },
     /// The row weight is not within `0 ..= 2³²−1` of the plan's units.
-    #[error("{at}: the weight {value} is not between 0 and {}, the most that `weight_unit` {unit} allows", *.unit * f64::from(u32::MAX))]
+    #[error("{at}: the weight {value} is not between 0 and {},
+        the most that `weight_unit` {unit} allows", *.unit * f64::from(u32::MAX))]
     BadWeight {
         /// Position of the weight.
         at: Place,
@@ -172,7 +179,8 @@ pub enum Error {
     },
     /// There are more groups than the limit.
     #[error(
-        "column '{column}' has more than {limit} different values; group by a coarser column, or raise `max_groups`"
+        "column '{column}' has more than {limit} different values; group by a coarser column, or \
+         raise `max_groups`"
     )]
     TooManyGroups {
         /// Name of the column of groups.
@@ -182,7 +190,8 @@ pub enum Error {
     },
     /// The task takes more work than the default limit; see [`work`](crate::work).
     #[error(
-        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more than the limit; {}`max_work={factor}` allows it",
+        "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more \
+         than the limit; {}`max_work={factor}` allows it",
         .instead.map_or(String::new(), |instead| format!("{instead}, and "))
     )]
     TooMuchWork {
@@ -198,14 +207,17 @@ pub enum Error {
         instead: Option<&'static str>,
     },
     /// The input has no rows, or no valid rows.
-    #[error("the input has no rows{}", if *.skipped > 0 { format!(" left: all {} were skipped as invalid", .skipped) } else { String::new() })]
+    #[error("the input has no rows{}",
+        if *.skipped > 0 { format!(" left: all {} were skipped as invalid",
+        .skipped) } else { String::new() })]
     NoRows {
         /// Number of rows skipped as invalid.
         skipped: u64,
     },
     /// The sketch would hold more than [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT) rows.
     #[error(
-        "the sketch would hold {rows} rows (weights counted); exact sums are guaranteed up to {most}"
+        "the sketch would hold {rows} rows (weights counted); exact sums are guaranteed up to \
+         {most}"
     )]
     TooManyRows {
         /// Number of rows it would hold.
@@ -215,7 +227,8 @@ pub enum Error {
     },
     /// More landmarks were requested than there are rows.
     #[error(
-        "{landmarks} landmarks were asked for but there are only {rows} rows to take them from; ask for at most {rows}"
+        "{landmarks} landmarks were asked for but there are only {rows} rows to take them from; \
+         ask for at most {rows}"
     )]
     TooFewRows {
         /// Number of landmarks requested.
@@ -225,7 +238,9 @@ pub enum Error {
     },
     /// The spread of a column is outside the range of 32-bit floating-point distances.
     #[error(
-        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; {}exclude the column, or bring it to other units", if *.high < 1e99 { "use `scale=standard`, " } else { "" }
+        "column '{column}' varies by ±{spread:.3e}, outside {low:.0e} … {high:.0e}; {}exclude the \
+         column, or bring it to other \
+         units", if *.high < 1e99 { "use `scale=standard`, " } else { "" }
     )]
     BadSpread {
         /// Column name.
@@ -257,7 +272,8 @@ pub enum Error {
     },
     /// Two sketches were made with different plans.
     #[error(
-        "the sketches come from different plans ({left} and {right}); sketch every part with the same `plan`"
+        "the sketches come from different plans ({left} and {right}); sketch every part with the \
+         same `plan`"
     )]
     PlanMismatch {
         /// Fingerprint of the first plan.
@@ -267,7 +283,8 @@ pub enum Error {
     },
     /// Two sketches assign rows to folds differently.
     #[error(
-        "cannot {action} a sketch {} and one {}; sketch both with the same `folds`, or leave them out with `drop_folds`",
+        "cannot {action} a sketch {} and one {}; sketch both with the same `folds`, or leave them \
+         out with `drop_folds`",
         folded(.left), folded(.right)
     )]
     FoldMismatch {
@@ -286,7 +303,8 @@ pub enum Error {
     },
     /// The operation needs rows in every fold, but some folds are empty.
     #[error(
-        "{what} needs rows in every fold, but {empty} of {folds} have none; use fewer folds, or deal them by a column with more different values"
+        "{what} needs rows in every fold, but {empty} of {folds} have none; use fewer folds, or \
+         deal them by a column with more different values"
     )]
     EmptyFolds {
         /// The requested operation.
@@ -298,7 +316,8 @@ pub enum Error {
     },
     /// The retained rows come from a plan other than the sketch's.
     #[error(
-        "the sketch was made with another plan ({sketch}) than this one ({plan}); give the plan that it was made with"
+        "the sketch was made with another plan ({sketch}) than this one ({plan}); give the plan \
+         that it was made with"
     )]
     AnotherPlan {
         /// Fingerprint of the sketch's plan.
@@ -307,7 +326,8 @@ pub enum Error {
         plan: String,
     },
     /// The result of a merge or subtraction would not be the sketch of any rows.
-    #[error("cannot {action}: {what} would {how}{}", if *.action == "subtract" { ", so the second sketch holds rows that the first does not" } else { "" })]
+    #[error("cannot {action}: {what} would {how}{}", if *.action == "subtract" { ",
+        so the second sketch holds rows that the first does not" } else { "" })]
     Impossible {
         /// The operation that was attempted.
         action: &'static str,
@@ -321,7 +341,8 @@ pub enum Error {
     Format(#[from] FormatError),
     /// The rows are in GPU memory, but only the CPU can sketch them.
     #[error(
-        "rows in GPU memory cannot be sketched where {reason}; `device=cpu` copies them to this machine"
+        "rows in GPU memory cannot be sketched where {reason}; `device=cpu` copies them to this \
+         machine"
     )]
     NotOnDevice {
         /// The part of the plan or of the request that needs the CPU.
@@ -333,7 +354,8 @@ pub enum Error {
     /// The sums of the GPU differ from those FORMAT.md defines, or its distances differ from those
     /// of the CPU.
     #[error(
-        "{name} does not compute what FORMAT.md defines, so its results cannot be trusted; use `device=cpu`"
+        "{name} does not compute what FORMAT.md defines, so its results cannot be trusted; use \
+         `device=cpu`"
     )]
     WrongDevice {
         /// Name of the GPU.
@@ -381,7 +403,8 @@ pub enum Error {
     },
     /// The constraints on the atoms leave no room for all of them.
     #[error(
-        "{k} atoms at least {separation} apart do not fit{}; lower `separation` or `k`, or raise `radius`",
+        "{k} atoms at least {separation} apart do not fit{}; lower `separation` or `k`, or raise \
+         `radius`",
         .radius.map_or(String::new(), |r| format!(" within {r} of the centre"))
     )]
     NoRoom {
@@ -445,7 +468,8 @@ pub enum Error {
     },
     /// The operation needs exact sums, but was called on the reconstruction of a release.
     #[error(
-        "cannot {action} the reconstruction of a release: noisy releases support only fit, inspect and report"
+        "cannot {action} the reconstruction of a release: noisy releases support only fit, inspect \
+         and report"
     )]
     Released {
         /// The requested operation.
@@ -453,7 +477,8 @@ pub enum Error {
     },
     /// Rows cannot be subtracted, because the plan protects people rather than rows.
     #[error(
-        "the plan protects people by '{column}' and counts a limited number of rows of each; without the subtracted rows, other rows would count. Sketch the remaining rows instead"
+        "the plan protects people by '{column}' and counts a limited number of rows of each; \
+         without the subtracted rows, other rows would count. Sketch the remaining rows instead"
     )]
     PeopleSubtracted {
         /// Name of the column that identifies people.

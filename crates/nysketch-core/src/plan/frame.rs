@@ -23,7 +23,8 @@ pub const MAX_RANGE_BITS: i32 = 54;
 pub const MIN_SPREAD_BITS: i32 = -40;
 /// Allowed scales of a column.
 pub const SCALES: std::ops::RangeInclusive<f64> = 1e-50..=1e100;
-/// Largest magnitude of a centre. With [`SCALES`] and [`MAX_RANGE_BITS`], values, variances and their
+/// Largest magnitude of a centre. With [`SCALES`] and [`MAX_RANGE_BITS`], values, variances and
+/// their
 /// sums over all rows are finite in the units of the table.
 pub const MAX_CENTRE: f64 = 1e150;
 /// Allowed exponents. They keep every coordinate and its square well inside the range of double

@@ -157,7 +157,8 @@ impl Private {
             if !(q <= MAX_REACH as f64) {
                 let farthest = MAX_REACH as f64 * power_of_two(exponent) * scale;
                 let expected = format!(
-                    "at most {farthest:.3e} away from {centre} for '{}', whose scale is {scale}; give the column a wider scale, or narrower bounds",
+                    "at most {farthest:.3e} away from {centre} for '{}', whose scale is {scale}; \
+                     give the column a wider scale, or narrower bounds",
                     columns[j],
                 );
                 return Err(Error::parameter("`bounds`", expected, format!("{name} = {bound}")));
@@ -232,7 +233,8 @@ pub fn check_work(landmarks: usize, columns: usize, bandwidths: usize) -> Result
         return Ok(());
     }
     let expected = format!(
-        "at most {} with kernel sums of {columns} columns and {bandwidths} bandwidths, where private",
+        "at most {} with kernel sums of {columns} columns and {bandwidths} bandwidths, where \
+         private",
         most.isqrt().min(MOST_LANDMARKS as u128)
     );
     Err(Error::parameter("`landmarks`", expected, landmarks))

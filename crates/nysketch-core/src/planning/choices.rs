@@ -185,7 +185,8 @@ impl DatePart {
 pub enum SampleRows {
     /// A uniform sample of [`DEFAULT_SAMPLE_ROWS`](super::DEFAULT_SAMPLE_ROWS) rows, or of four
     /// times the number of landmarks if that is more, with at most
-    /// [`SAMPLE_VALUES`](super::SAMPLE_VALUES) values. At least twice as many rows as landmarks, and
+    /// [`SAMPLE_VALUES`](super::SAMPLE_VALUES) values. At least twice as many rows as landmarks,
+    /// and
     /// at least as many as retained rows.
     Default,
     /// A uniform sample of a given number of rows.

@@ -110,7 +110,10 @@ impl PrivateParams {
             sample.rows().filter(|row| beyond(row)).count() as f64 / sample.len().max(1) as f64;
         (share > MANY_BEYOND).then(|| {
             let percent = 100.0 * share;
-            format!("{percent:.0} % of the public rows are beyond the bounds; are both in the same units?")
+            format!(
+                "{percent:.0} % of the public rows are beyond the bounds; are both in the same \
+                units?"
+            )
         })
     }
 

@@ -188,7 +188,8 @@ impl ColumnSummary {
         columns
     }
 
-    /// Returns a line for each column that these numbers come from, in their order, and the index of
+    /// Returns a line for each column that these numbers come from, in their order, and the index
+    /// of
     /// each number's line.
     pub(crate) fn of_numbers(numbers: &[Number]) -> (Vec<Self>, Vec<usize>) {
         let (mut lines, mut places) = (Lines::default(), Vec::with_capacity(numbers.len()));

@@ -170,7 +170,8 @@ impl FoldRule {
             return Err(Error::parameter("`fold_by`", expected, format!("'{key}'")));
         }
         if plan.lacks_witnesses() {
-            let expected = "left out, because the plan's retained rows are not available; give the plan's own file";
+            let expected = "left out, because the plan's retained rows are not available; give the \
+                plan's own file";
             return Err(Error::parameter("`fold_by`", expected, format!("'{key}'")));
         }
         Ok(())

@@ -74,7 +74,8 @@ __device__ void copy(float4 *to, const float4 *from) {
 #ifdef EMULATED
     emulated_copy(to, from);
 #else
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], \
+        16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 #endif
 }
 

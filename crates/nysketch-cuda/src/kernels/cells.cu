@@ -112,7 +112,8 @@ KERNEL(scan) {
 #define EACH (SPAN / THREADS) // rows per thread in a span
 
 static_assert((SPAN & (SPAN - 1)) == 0, "a window, which is a power of two, has whole spans");
-static_assert((u64)MOST_BINS * SPAN <= (u64)1 << 32, "a cell and a row of the span have room in one word");
+static_assert((u64)MOST_BINS * SPAN <= (u64)1 << 32, "a cell and a row of the span have room in \
+    one word");
 
 /// Sorts row numbers by cell, in any order within a cell. A block sorts the rows of a span first,
 /// so that it writes contiguous runs.

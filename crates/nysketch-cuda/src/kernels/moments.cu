@@ -88,7 +88,8 @@ __device__ void multiply(int *sums, const u32 *first, const u32 *second, const u
 #ifdef EMULATED
     emulated_mma_m16n8k32(sums, first, second, right);
 #else
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, \
+        {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
                  : "r"(first[0]), "r"(second[0]), "r"(first[1]), "r"(second[1]), "r"(right[0]), "r"(right[1]));
 #endif

@@ -228,8 +228,10 @@ KERNEL_OF_TWO(pass) {
     __shared__ float4 rows4[2][DEPTH * STRIDE / 4];
     __shared__ float4 points4[2 * PART * GROUPS * QUADS];
     __shared__ Near near[2];
-    static_assert(PART <= DEPTH && DEPTH <= 2 * PART, "one stage has room for its points, and each of several for its rows");
-    static_assert(sizeof(rows4) + sizeof(points4) + sizeof(near) <= 48 << 10, "what a block has without asking for more");
+    static_assert(PART <= DEPTH && DEPTH <= 2 * PART, "one stage has room for its points, and each \
+        of several for its rows");
+    static_assert(sizeof(rows4) + sizeof(points4) + sizeof(near) <= 48 << 10, "what a block has \
+        without asking for more");
     const Stages stages(a);
     Stage stage = Stage::first(stages, blockIdx.x * TILE);
     u32 lane = threadIdx.x & 31, group = threadIdx.x >> 5, half = 0, turn = 0;

@@ -7,7 +7,8 @@
 //! components                      an eigendecomposition of the covariance matrix
 //! ```
 //!
-//! Levels of categories count as columns, and points are retained rows, or cells where there are none.
+//! Levels of categories count as columns, and points are retained rows, or cells where there are
+//! none.
 
 use super::by_cells::effort;
 use super::context::Context;
@@ -34,7 +35,8 @@ pub struct Cost {
 }
 
 impl Context<'_> {
-    /// What learning models of all these numbers of clusters costs, `times` over. `None` where it takes seconds at most.
+    /// What learning models of all these numbers of clusters costs, `times` over. `None` where it
+    /// takes seconds at most.
     ///
     /// ```
     /// use nysketch::{Context, FitParams, Mixture, PlanParams, Sketch, SketchParams, Table, Task, plan_for};

@@ -68,7 +68,8 @@ impl Account {
         serde_json::from_value(value).map_err(|e| FormatError::Metadata(e.to_string()).into())
     }
 
-    /// The terms of a plan's release. What is claimed follows from them: the file must encode to itself again.
+    /// The terms of a plan's release. What is claimed follows from them: the file must encode to
+    /// itself again.
     pub fn terms(&self, plan: &Plan) -> Result<Terms> {
         let number =
             |text: &str| text.parse::<f64>().map_err(|_| value_error("ε and δ are numbers"));

@@ -1,12 +1,15 @@
-//! How much may be revealed: (ε, δ), and ρ of zero-concentrated differential privacy, in which mechanisms add up.
+//! How much may be revealed: (ε, δ), and ρ of zero-concentrated differential privacy, in which
+//! mechanisms add up.
 
 use nysketch_core::error::{Error, Result};
 
 /// Bits after the point of [`Rho`].
 const RHO_BITS: i32 = 56;
 
-/// How much a mechanism reveals: ρ of zero-concentrated differential privacy (Bun and Steinke 2016), in units of 2⁻⁵⁶. Noise of
-/// variance σ² on a sum that a row moves by at most Δ costs Δ²/2σ², and what several mechanisms cost adds up.
+/// How much a mechanism reveals: ρ of zero-concentrated differential privacy (Bun and Steinke
+/// 2016), in units of 2⁻⁵⁶. Noise of
+/// variance σ² on a sum that a row moves by at most Δ costs Δ²/2σ², and what several mechanisms
+/// cost adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Rho(pub u64);
 
@@ -22,7 +25,8 @@ impl Rho {
     }
 }
 
-/// What a release may reveal: every outcome is at most e^ε times as likely with any one row as without it, plus δ, and the other
+/// What a release may reveal: every outcome is at most e^ε times as likely with any one row as
+/// without it, plus δ, and the other
 /// way round.
 ///
 /// ```
@@ -45,7 +49,8 @@ pub struct Budget {
     pub delta: f64,
 }
 
-/// What the logarithm of δ is taken to be smaller, to pay for rounding: what is computed below are a dozen operations on
+/// What the logarithm of δ is taken to be smaller, to pay for rounding: what is computed below are
+/// a dozen operations on
 /// numbers below 10⁵, each of which is off by less than 10⁻¹⁵ of them.
 const MARGIN: f64 = 1e-8;
 
@@ -53,7 +58,8 @@ impl Budget {
     /// ε from 0.0001 to 20 and δ from 10⁻³⁰ to 0.01.
     pub fn new(epsilon: f64, delta: f64) -> Result<Self> {
         if !(1e-4..=20.0).contains(&epsilon) {
-            let expected = "between 0.0001 and 20; 20 lets outcomes be half a billion times as likely with a row as without it";
+            let expected = "between 0.0001 and 20; 20 lets outcomes be half a billion times as \
+                likely with a row as without it";
             return Err(Error::parameter("`epsilon`", expected, epsilon));
         }
         if !(1e-30..=0.01).contains(&delta) {
@@ -68,7 +74,8 @@ impl Budget {
     pub fn rho(&self) -> Rho {
         let limit = libm::log(self.delta) - MARGIN;
         let within = |rho: f64| log_delta(rho, self.epsilon) <= limit;
-        // A larger ρ than ε is never worth its δ here; ρ far below (ε²/4) / ln(1/δ) is always within.
+        // A larger ρ than ε is never worth its δ here; ρ far below (ε²/4) / ln(1/δ) is always
+        // within.
         let (mut low, mut high) = (0u64, units_below(self.epsilon));
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -80,7 +87,8 @@ impl Budget {
         Rho(low)
     }
 
-    /// The ε, at the same δ, for replacing a row: one is removed and one is added, two steps. Sums move by at most 2Δ, by the
+    /// The ε, at the same δ, for replacing a row: one is removed and one is added, two steps. Sums
+    /// move by at most 2Δ, by the
     /// triangle inequality, and so
     ///
     /// ```text
@@ -115,14 +123,16 @@ fn units_below(rho: f64) -> u64 {
     (rho * 2f64.powi(RHO_BITS)) as u64
 }
 
-/// The least logarithm of δ that is found, over orders α > 1, for what costs ρ at ε (Canonne, Kamath and Steinke 2020, proposition
+/// The least logarithm of δ that is found, over orders α > 1, for what costs ρ at ε (Canonne,
+/// Kamath and Steinke 2020, proposition
 /// 12):
 ///
 /// ```text
 /// δ = exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α
 /// ```
 ///
-/// It holds for every α, so the search need not find the best one. Functions are those of `libm`, so that all machines find the same.
+/// It holds for every α, so the search need not find the best one. Functions are those of `libm`,
+/// so that all machines find the same.
 fn log_delta(rho: f64, epsilon: f64) -> f64 {
     let at = |log: f64| {
         let over = libm::exp(log);
@@ -162,7 +172,8 @@ mod tests {
         }
     }
 
-    /// δ of Gaussian noise at ε is known: a discrete one costs no less, and the bound must not promise less.
+    /// δ of Gaussian noise at ε is known: a discrete one costs no less, and the bound must not
+    /// promise less.
     #[test]
     fn never_below_what_gaussian_noise_costs() {
         for (rho, epsilon) in [(0.02f64, 1.0f64), (0.1, 1.0), (0.5, 3.0), (2.0, 8.0)] {

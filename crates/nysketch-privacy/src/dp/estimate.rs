@@ -1,7 +1,9 @@
 //! The reconstruction of a release: the sums that decoders learn from.
 //!
-//! What is done to noisy sums costs no privacy. The estimate is a sketch that rows could have, so that every decoder works on
-//! it as on any other: cells below the noise are pooled with their neighbours, means are drawn to their landmark as far as noise
+//! What is done to noisy sums costs no privacy. The estimate is a sketch that rows could have, so
+//! that every decoder works on
+//! it as on any other: cells below the noise are pooled with their neighbours, means are drawn to
+//! their landmark as far as noise
 //! explains them, spreads to what they are in all cells, and matrices are made those of some rows.
 
 use super::mechanism::Mechanism;
@@ -19,10 +21,12 @@ use nysketch_core::sums::{Sum, Sums};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Noisy products beyond this many bits are cut, so that arithmetic on what a file holds cannot overflow.
+/// Noisy products beyond this many bits are cut, so that arithmetic on what a file holds cannot
+/// overflow.
 const MOST_BITS: u32 = 100;
 
-/// Returns the number of standard deviations of the noise below which one of `cells` cells counts as
+/// Returns the number of standard deviations of the noise below which one of `cells` cells counts
+/// as
 /// empty: about the largest of as many draws of noise.
 fn seen(cells: usize) -> f64 {
     (2.0 * (cells as f64).ln()).sqrt().max(2.0)
@@ -187,7 +191,8 @@ fn possible_square(square: i128, sum: i128, rows: i128) -> i128 {
     square + ((square ^ sum) & 1)
 }
 
-/// Sums and products that rows can have: the covariance is brought to the nearest one without negative eigenvalues.
+/// Sums and products that rows can have: the covariance is brought to the nearest one without
+/// negative eigenvalues.
 fn possible_moments(
     totals: &[i128],
     products: &[i128],
@@ -227,8 +232,10 @@ fn possible_moments(
 }
 
 impl Release {
-    /// Rows like those that were released, drawn from the cells: what landmarks of a second plan are chosen from, at no
-    /// cost. Each is the mean of a cell with Gaussian noise as wide as the cell may be, its own noise counted in.
+    /// Rows like those that were released, drawn from the cells: what landmarks of a second plan
+    /// are chosen from, at no
+    /// cost. Each is the mean of a cell with Gaussian noise as wide as the cell may be, its own
+    /// noise counted in.
     pub fn like_its_rows(&self, count: usize, seed: u64) -> Result<Table> {
         let (plan, estimate) = (self.plan(), self.estimate()?);
         if !plan.collect.cells || plan.recipe.numbers.iter().any(|n| n.step != Step::AsIs) {

@@ -16,7 +16,8 @@
 //! *Error of the pass.* Let u = 2⁻²⁴ and x = −ln κ. A computed distance has a relative error below
 //! 1.01·(d + 4)·u: one rounding of each difference, one of each sum, and that of the rate. It
 //! changes κ by a factor e^±y with y = 1.01·(d + 4)·u·x. This holds at every rung, since squaring
-//! doubles x and y. From x = 20.8 onwards κ is held at 2⁻³⁰, and its integer is zero. The polynomial
+//! doubles x and y. From x = 20.8 onwards κ is held at 2⁻³⁰, and its integer is zero. The
+//! polynomial
 //! is off by less than 3 units of 2⁻²³ relative to κ. A rung has at most four squarings, which make
 //! that 48 units, and add 15 roundings of u. So
 //!
@@ -25,18 +26,22 @@
 //! ```
 //!
 //! Since x·e⁻ˣ < 0.37, an integer of the pass is off by less than 0.2·(d + 4) + 57 < E, so that
-//! ‖k̂(x)‖ ≤ 2²³·‖k(x)‖ + √m·E. Tests compare the errors with exact kernels, and the polynomial with
+//! ‖k̂(x)‖ ≤ 2²³·‖k(x)‖ + √m·E. Tests compare the errors with exact kernels, and the polynomial
+//! with
 //! 2ᶠ at every single.
 //!
 //! *K⁺ covers the errors.* 2²³K_ij ≤ K⁺_ij, since 2²³K_ij − K̂_ij is below E, and also below
-//! ½ + (K̂_ij + ½)·η/(1 − η) ≤ 2 + ⌊K̂_ij·E/2¹⁷⌋: for x ≤ 20.8 and d ≤ 2¹⁶, 2²³·η/(1 − η) is at most
+//! ½ + (K̂_ij + ½)·η/(1 − η) ≤ 2 + ⌊K̂_ij·E/2¹⁷⌋: for x ≤ 20.8 and d ≤ 2¹⁶, 2²³·η/(1 − η) is at
+//! most
 //! 12.4·(d + 4) + 62 < 64·E. No entry of K is negative, so λ_max(2²³K) ≤ λ_max(K⁺).
 //!
 //! *Certificate* (Collatz 1942, Wielandt 1950). A matrix without negative entries has
-//! λ_max ≤ max_i (K⁺v)_i/v_i for any v > 0: these are the row sums of V⁻¹K⁺V, V = diag(v), which has
+//! λ_max ≤ max_i (K⁺v)_i/v_i for any v > 0: these are the row sums of V⁻¹K⁺V, V = diag(v), which
+//! has
 //! the same eigenvalues. So the bound holds whatever v is, and a v near the first eigenvector makes
 //! it small. v comes from [`MULTIPLICATIONS`] multiplications of a power iteration in integers. The
-//! first of them, with v = 1, is the largest row sum, so the bound is never above that. Every number
+//! first of them, with v = 1, is the largest row sum, so the bound is never above that. Every
+//! number
 //! is an integer, so the result is the same everywhere.
 //!
 //! # Cost

@@ -78,7 +78,8 @@ impl Releases {
         let epsilon = terms.budget.epsilon_of(self.rho);
         (self.count > 1).then(|| {
             format!(
-                "this sketch has now been released {} times, which reveals ε = {epsilon:.3} together at δ = {delta:e}, according to {}",
+                "this sketch has now been released {} times, which reveals ε = {epsilon:.3} \
+                 together at δ = {delta:e}, according to {}",
                 self.count,
                 self.ledger.display()
             )

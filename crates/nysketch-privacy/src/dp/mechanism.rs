@@ -107,7 +107,8 @@ impl Mechanism {
         }
     }
 
-    /// What one unit of its integers is: one row, a kernel value, or a coordinate of the plan or its square.
+    /// What one unit of its integers is: one row, a kernel value, or a coordinate of the plan or
+    /// its square.
     pub fn unit(self, plan: &Plan) -> f64 {
         let unit = power_of_two(plan.frame.exponent[0]);
         match self {
@@ -118,14 +119,17 @@ impl Mechanism {
         }
     }
 
-    /// The square of the Euclidean distance by which adding or removing one row can move it, in units of its integers,
-    /// rounded up. Plans that are not private have no bound, and plans whose numbers break a rule of FORMAT.md none that holds:
+    /// The square of the Euclidean distance by which adding or removing one row can move it, in
+    /// units of its integers,
+    /// rounded up. Plans that are not private have no bound, and plans whose numbers break a rule
+    /// of FORMAT.md none that holds:
     /// both are errors.
     pub fn sensitivity(self, plan: &Plan) -> Result<BigUint> {
         sensitivity::of_row(self, plan)
     }
 
-    /// Its sums without noise. Those of cells are taken from the landmark, `u = q − a`: Σu = Σq − na and Σu² = Σq² − 2aΣq + na²,
+    /// Its sums without noise. Those of cells are taken from the landmark, `u = q − a`: Σu = Σq −
+    /// na and Σu² = Σq² − 2aΣq + na²,
     /// which is linear. Sums beyond 128 bits, which no sketch that was read has, are an error.
     pub fn exact(self, sketch: &Sketch) -> Result<Vec<i128>> {
         let (plan, sums): (_, &Sums) = (sketch.plan(), sketch.sums());

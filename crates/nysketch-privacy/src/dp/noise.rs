@@ -4,18 +4,22 @@
 //! P(X = x) ∝ exp(−x² / 2σ²) ,   x ∈ ℤ
 //! ```
 //!
-//! Added independently to each number of a vector f(T) of integers, it gives ρ-zero-concentrated differential privacy where
+//! Added independently to each number of a vector f(T) of integers, it gives ρ-zero-concentrated
+//! differential privacy where
 //!
 //! ```text
 //! Σ_k (f_k(T) − f_k(T'))² / σ_k²  ≤  2ρ    for all neighbours T, T'
 //! ```
 //!
-//! (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy", theorem 14, the multivariate statement).
+//! (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy", theorem 14,
+//! the multivariate statement).
 //! All numbers of a mechanism have the same σ, so Δ²/σ² ≤ 2ρ is enough.
 //!
 //! The algorithms are those of the same paper: every
-//! step compares uniform integers, and probabilities are ratios of integers of any length. [`Variance`] is made of
-//! integers, and there is no floating-point number in this file. Randomness is the operating system's.
+//! step compares uniform integers, and probabilities are ratios of integers of any length.
+//! [`Variance`] is made of
+//! integers, and there is no floating-point number in this file. Randomness is the operating
+//! system's.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use nysketch_core::error::{Error, Result};
@@ -118,7 +122,8 @@ impl Randomness {
         Ok(self.below(q)? < *p)
     }
 
-    /// True with probability exp(−p/q), p ≤ q: the first k at which something of probability p/(qk) does not happen is odd.
+    /// True with probability exp(−p/q), p ≤ q: the first k at which something of probability p/(qk)
+    /// does not happen is odd.
     fn decays_once(&mut self, p: &BigUint, q: &BigUint) -> Result<bool> {
         let mut k = 1u32;
         while self.happens(p, &(q * k))? {
@@ -163,7 +168,8 @@ impl Randomness {
 
     /// Discrete Gaussian noise.
     pub fn gaussian(&mut self, variance: &Variance) -> Result<BigInt> {
-        // σ² = a/b and t = ⌊σ⌋ + 1: Laplace noise y is kept with probability exp(−(|y| − σ²/t)² / 2σ²), which is
+        // σ² = a/b and t = ⌊σ⌋ + 1: Laplace noise y is kept with probability exp(−(|y| − σ²/t)² /
+        // 2σ²), which is
         // exp(−(|y|bt − a)² / 2abt²).
         let (a, b) = (variance.units(), BigUint::from(1u32 << VARIANCE_BITS));
         let t = (a / &b).sqrt() + 1u32;
@@ -189,7 +195,8 @@ mod tests {
         (0..count).map(draw).collect()
     }
 
-    /// Chi-square against the exact probabilities; a right sampler fails once in 10⁷ runs for each variance.
+    /// Chi-square against the exact probabilities; a right sampler fails once in 10⁷ runs for each
+    /// variance.
     #[test]
     fn small_variances_have_the_exact_probabilities() {
         for units in [1u32, 6_554, 32_768, 65_536, 150_000, 9 << 16, 100 << 16] {

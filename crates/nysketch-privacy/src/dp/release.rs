@@ -28,7 +28,8 @@ pub struct SpendingSummary {
     pub deviation: f64,
 }
 
-/// Sums with noise: what may be given away. No number in it that depends on rows is exact, the number of rows included.
+/// Sums with noise: what may be given away. No number in it that depends on rows is exact, the
+/// number of rows included.
 ///
 /// ```
 /// use nysketch::privacy::{Budget, Release};
@@ -58,10 +59,13 @@ pub struct Release {
 }
 
 impl Release {
-    /// Adds noise to the sums of a sketch. `shares` says how the budget is split, each mechanism named once, in any unit; it may
-    /// be empty. Takes no seed: the randomness is the operating system's, and no two releases are the same.
+    /// Adds noise to the sums of a sketch. `shares` says how the budget is split, each mechanism
+    /// named once, in any unit; it may
+    /// be empty. Takes no seed: the randomness is the operating system's, and no two releases are
+    /// the same.
     ///
-    /// Where the plan was made from another release, the budget is for both together: what that one cost is not spent again.
+    /// Where the plan was made from another release, the budget is for both together: what that one
+    /// cost is not spent again.
     pub fn of(sketch: &Sketch, budget: Budget, shares: &[(Mechanism, f64)]) -> Result<Self> {
         sketch.check_exact("release")?;
         let plan = sketch.plan().clone();
@@ -72,7 +76,8 @@ impl Release {
         Ok(Release { plan, terms, noisy })
     }
 
-    /// Makes a release as [`of`](Self::of) does, and records it in the ledger of the sketch before this function returns.
+    /// Makes a release as [`of`](Self::of) does, and records it in the ledger of the sketch before
+    /// this function returns.
     pub fn noted(
         sketch: &Sketch,
         budget: Budget,

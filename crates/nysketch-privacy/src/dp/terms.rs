@@ -11,7 +11,8 @@ use nysketch_core::sketch::Sketch;
 
 /// Noise that several parties add a share of each.
 ///
-/// A sum of discrete Gaussians is nearly one (Kairouz, Liu and Steinke 2021, proposition 14). With H shares of variance v on D
+/// A sum of discrete Gaussians is nearly one (Kairouz, Liu and Steinke 2021, proposition 14). With
+/// H shares of variance v on D
 /// numbers it costs
 ///
 /// ```text
@@ -35,7 +36,8 @@ impl Shared {
             true => Ok(Shared { parties, honest }),
             false => {
                 let expected = format!(
-                    "between 1 and {}, one less than the parties: a reader may be one of the parties and knows its own noise",
+                    "between 1 and {}, one less than the parties: a reader may be one of the \
+                     parties and knows its own noise",
                     parties.saturating_sub(1)
                 );
                 Err(Error::parameter("`honest`", expected, honest))
@@ -76,7 +78,8 @@ pub struct Spending {
     pub rho: Rho,
     /// Square of how far a row, or all rows of a person, can move it.
     pub sensitivity: BigUint,
-    /// Variance of the noise on each of its numbers, in units of its integers; of each share, where parties share it.
+    /// Variance of the noise on each of its numbers, in units of its integers; of each share, where
+    /// parties share it.
     pub variance: Variance,
     /// How many such draws are added.
     pub draws: u64,
@@ -125,7 +128,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Splits a budget over the mechanisms of a plan. `shares` says how, each mechanism named once, in any unit; it may be
+    /// Splits a budget over the mechanisms of a plan. `shares` says how, each mechanism named once,
+    /// in any unit; it may be
     /// empty. What the plan itself has cost is not spent again.
     pub fn new(
         plan: &Plan,
@@ -187,7 +191,8 @@ impl Terms {
         self.rho().and(Rho(plan.private.as_ref().map_or(0, |p| p.spent)))
     }
 
-    /// The sums of a sketch, each with one draw of noise. Refuses to draw any where an [independent bound](super::bound) on what
+    /// The sums of a sketch, each with one draw of noise. Refuses to draw any where an [independent
+    /// bound](super::bound) on what
     /// a row can do contradicts the terms.
     pub(crate) fn noisy(&self, sketch: &Sketch) -> Result<Vec<Vec<i128>>> {
         bound::check(self, sketch.plan())?;
@@ -204,7 +209,8 @@ impl Terms {
         self.spendings.iter().map(noisy).collect()
     }
 
-    /// The terms in lines, as FORMAT.md defines them: all that parties who share noise must agree on.
+    /// The terms in lines, as FORMAT.md defines them: all that parties who share noise must agree
+    /// on.
     pub(crate) fn text(&self) -> String {
         let Budget { epsilon, delta } = self.budget;
         let (parties, honest) = self.shared.map_or((1, 1), |s| (s.parties, s.honest));
@@ -311,7 +317,8 @@ mod tests {
         (0..=120).map(at).collect()
     }
 
-    /// The Rényi divergence of sums of discrete Gaussians, computed from their probabilities, is within the bound, also where
+    /// The Rényi divergence of sums of discrete Gaussians, computed from their probabilities, is
+    /// within the bound, also where
     /// shares are so small that their sum is far from a discrete Gaussian.
     #[test]
     fn sums_of_shares_cost_no_more_than_is_claimed() {
@@ -341,7 +348,8 @@ mod tests {
                         let claimed = 0.5 * order * bound * bound;
                         assert!(
                             divergence <= claimed + 1e-9,
-                            "{honest} shares of {share}, {moved}, {order}: {divergence} of {claimed}"
+                            "{honest} shares of {share}, {moved}, {order}: {divergence} of \
+                             {claimed}"
                         );
                     }
                 }

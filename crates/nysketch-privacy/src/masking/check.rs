@@ -1,4 +1,5 @@
-//! The two check words of a masked sketch. They are masked like sums, so that their totals are seen only where all masks
+//! The two check words of a masked sketch. They are masked like sums, so that their totals are seen
+//! only where all masks
 //! cancel.
 //!
 //! ```text
@@ -6,8 +7,10 @@
 //! tag_i = Σ_k r_k x_ik       r_k odd, from a hash of session, list and subject: the total is that of the total sums
 //! ```
 //!
-//! A wrong total of shares means that masks are left. A wrong total of tags means that sums were altered: one altered word
-//! always shows, since r_k has an inverse modulo 2¹²⁸. Everything here is public, so whoever alters a file on purpose can alter
+//! A wrong total of shares means that masks are left. A wrong total of tags means that sums were
+//! altered: one altered word
+//! always shows, since r_k has an inverse modulo 2¹²⁸. Everything here is public, so whoever alters
+//! a file on purpose can alter
 //! its tag as well.
 
 use super::layout::CHECK;
@@ -21,7 +24,8 @@ pub(super) fn share(context: &Context<'_>, id: &str) -> i128 {
     i128::from_le_bytes(*digest.first_chunk().expect("32 bytes"))
 }
 
-/// The tag of sums. `words` are those of a whole file, of which the check words, at `check`, count nothing.
+/// The tag of sums. `words` are those of a whole file, of which the check words, at `check`, count
+/// nothing.
 pub(super) fn tag(context: &Context<'_>, words: &[i128], check: &Range<usize>) -> i128 {
     let key: [u8; 32] = Sha256::digest(context.text("tag", &[])).into();
     let mut tag = 0i128;

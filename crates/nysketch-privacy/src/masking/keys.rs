@@ -18,7 +18,8 @@ const FIRST_LINE: &str = "nysketch secret key 1";
 /// Bytes that are read of a file.
 const LONGEST: usize = 4096;
 
-/// The secret key of a party, overwritten in memory when it is no longer used. Whoever has it can take the masks of the party
+/// The secret key of a party, overwritten in memory when it is no longer used. Whoever has it can
+/// take the masks of the party
 /// off.
 ///
 /// ```
@@ -72,7 +73,8 @@ impl SecretKey {
         Party::new(&self.id, public).expect("a checked id")
     }
 
-    /// The secret shared with another party; refused where it would be zero, which anybody can guess.
+    /// The secret shared with another party; refused where it would be zero, which anybody can
+    /// guess.
     pub(super) fn shared(&self, other: &Party) -> Result<Zeroizing<[u8; 32]>> {
         let public = x25519_dalek::PublicKey::from(*other.public().bytes());
         let shared = self.secret.diffie_hellman(&public);
@@ -82,7 +84,8 @@ impl SecretKey {
         }
     }
 
-    /// Writes a key that was never used to a file that must not exist yet, and makes its ledger of sessions. On Unix only its
+    /// Writes a key that was never used to a file that must not exist yet, and makes its ledger of
+    /// sessions. On Unix only its
     /// owner can read the file.
     pub fn write_new(&self, path: &Path, ledgers: &Ledgers) -> Result<()> {
         let mut options = OpenOptions::new();

@@ -80,10 +80,13 @@ impl Masked {
     }
 }
 
-/// Masks a sketch for a session: the sum of what all `parties` mask in it is the sketch of all their rows.
+/// Masks a sketch for a session: the sum of what all `parties` mask in it is the sketch of all
+/// their rows.
 ///
-/// The ledger of the key records the session before this function returns, so before the result can be seen. Masking the same
-/// sketch again gives the same bytes; another one in the same session is refused. So is a key without a ledger, since its
+/// The ledger of the key records the session before this function returns, so before the result can
+/// be seen. Masking the same
+/// sketch again gives the same bytes; another one in the same session is refused. So is a key
+/// without a ledger, since its
 /// sessions are not known (see [`new_session_ledger`](super::new_session_ledger)).
 pub fn mask(
     sketch: &Sketch,
@@ -108,16 +111,20 @@ pub struct NoiseParams {
     pub budget: Budget,
     /// How it is split, as in [`Release::of`](crate::dp::Release::of).
     pub spend: Vec<(Mechanism, f64)>,
-    /// How many parties at least keep their noise to themselves: against the server and all others together. The fewer they
+    /// How many parties at least keep their noise to themselves: against the server and all others
+    /// together. The fewer they
     /// are, the more noise each adds.
     pub honest: u64,
-    /// Whether no person has rows at two parties, where the plan protects people. Nothing can check it.
+    /// Whether no person has rows at two parties, where the plan protects people. Nothing can check
+    /// it.
     pub other_people: bool,
 }
 
-/// Masks a sketch with a share of noise: the sum of what all `parties` mask with the same parameters is a release.
+/// Masks a sketch with a share of noise: the sum of what all `parties` mask with the same
+/// parameters is a release.
 ///
-/// Noise is drawn anew each time, so every session is used once: masking again, also the same sketch, is refused. The release
+/// Noise is drawn anew each time, so every session is used once: masking again, also the same
+/// sketch, is refused. The release
 /// counts in the ledger of the sketch, too.
 pub fn mask_noisy(
     sketch: &Sketch,
@@ -189,7 +196,8 @@ pub(crate) fn check_private(plan: &Plan) -> Result<()> {
     }
 }
 
-/// What is added up, for keys: the fingerprint of the plan or, of a release, the SHA-256 of it and of the terms.
+/// What is added up, for keys: the fingerprint of the plan or, of a release, the SHA-256 of it and
+/// of the terms.
 pub(super) fn subject(plan: &Plan, terms: Option<&Terms>) -> String {
     let fingerprint = plan.fingerprint();
     match terms {

@@ -1,7 +1,9 @@
 //! Secure aggregation: the sum of many parties' sketches, and nothing else about any of them.
 //!
-//! Sums are integers modulo 2¹²⁸, so masks that cancel make them uniform and leave the total exact. Every two parties share a
-//! key, which makes a stream of words m_ij. Of two parties the first by id adds the stream to its sums, the second subtracts
+//! Sums are integers modulo 2¹²⁸, so masks that cancel make them uniform and leave the total exact.
+//! Every two parties share a
+//! key, which makes a stream of words m_ij. Of two parties the first by id adds the stream to its
+//! sums, the second subtracts
 //! it (Bonawitz et al. 2017, without the recovery of parties that drop out):
 //!
 //! ```text

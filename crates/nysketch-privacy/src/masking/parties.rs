@@ -16,7 +16,8 @@ const LONGEST_ID: usize = 64;
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// The key with these bytes; `None` where they are not the canonical form of a number below 2²⁵⁵ − 19, so that two
+    /// The key with these bytes; `None` where they are not the canonical form of a number below
+    /// 2²⁵⁵ − 19, so that two
     /// keys that look different are different.
     pub fn new(bytes: [u8; 32]) -> Option<Self> {
         let too_large = bytes[31] == 0x7f && bytes[1..31] == [0xff; 30] && bytes[0] >= 0xed;
@@ -80,7 +81,8 @@ pub(super) fn check_id(id: &str) -> Result<()> {
     }
 }
 
-/// The list of parties, sorted by id. Every party must have the same: all compare its [fingerprint](Self::fingerprint) by a
+/// The list of parties, sorted by id. Every party must have the same: all compare its
+/// [fingerprint](Self::fingerprint) by a
 /// way that whoever passed the list on cannot change.
 ///
 /// ```
@@ -122,7 +124,8 @@ impl Parties {
         &self.0
     }
 
-    /// SHA-256, in hexadecimal, of the list: a line `nysketch parties 1`, then for each party its id, a space and its public
+    /// SHA-256, in hexadecimal, of the list: a line `nysketch parties 1`, then for each party its
+    /// id, a space and its public
     /// key in hexadecimal.
     pub fn fingerprint(&self) -> String {
         let line = |party: &Party| format!("{} {}\n", party.id, party.public);

@@ -29,7 +29,8 @@ impl Context<'_> {
         format!("nysketch {purpose} 1\n{session}\n{parties}\n{subject}\n{ids}")
     }
 
-    /// The key of two parties, by HKDF-SHA256 without salt from what they share; `first` is before `second` by id.
+    /// The key of two parties, by HKDF-SHA256 without salt from what they share; `first` is before
+    /// `second` by id.
     pub fn pair_key(&self, shared: &[u8; 32], first: &str, second: &str) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         let info = self.text("mask", &[first, second]);
@@ -39,8 +40,10 @@ impl Context<'_> {
     }
 }
 
-/// Calls `take` with 0 … `count` − 1 and the words of a key: 16 bytes each, little-endian, of the key stream of ChaCha20
-/// (RFC 8439) with a nonce of zeros, from block 0 on. A key makes one stream only, and 2²⁶ words are far below its end.
+/// Calls `take` with 0 … `count` − 1 and the words of a key: 16 bytes each, little-endian, of the
+/// key stream of ChaCha20
+/// (RFC 8439) with a nonce of zeros, from block 0 on. A key makes one stream only, and 2²⁶ words
+/// are far below its end.
 pub(super) fn each_word(key: &[u8; 32], count: usize, mut take: impl FnMut(usize, i128)) {
     let mut cipher = ChaCha20::new(key.into(), &[0; 12].into());
     let mut bytes = Zeroizing::new([0; 16 * CHUNK]);

@@ -127,7 +127,8 @@ fn altered(file: &Masked, at: usize, by: i128) -> Masked {
     Masked::from_parts(file.plan().clone(), file.label().clone(), file.terms().cloned(), words)
 }
 
-/// Computed from FORMAT.md with the HMAC and SHA-256 of Python and ChaCha20 written out; the keys and what they share are those
+/// Computed from FORMAT.md with the HMAC and SHA-256 of Python and ChaCha20 written out; the keys
+/// and what they share are those
 /// of RFC 7748, section 6.1.
 #[test]
 fn keys_and_words_are_those_of_the_format() {
@@ -174,7 +175,8 @@ fn the_sum_of_masked_sketches_is_the_plain_merge() {
     }
 }
 
-/// Σ (count − expected)² / expected over the 256 values of a byte, for the bytes at one place of the words.
+/// Σ (count − expected)² / expected over the 256 values of a byte, for the bytes at one place of
+/// the words.
 fn chi_square(words: &[i128], place: usize) -> f64 {
     let mut counts = [0.0; 256];
     words.iter().for_each(|word| counts[usize::from(word.to_le_bytes()[place])] += 1.0);
@@ -182,8 +184,10 @@ fn chi_square(words: &[i128], place: usize) -> f64 {
     counts.iter().map(|count: &f64| (count - expected).powi(2) / expected).sum()
 }
 
-/// Of uniform bytes the statistic has mean 255 and deviation √510 = 22.6: none of 16 places is more than five of them off by
-/// chance (1 in 10⁵). Of sums almost all bytes are 0 or 255, and of the difference of two files with the same masks, too.
+/// Of uniform bytes the statistic has mean 255 and deviation √510 = 22.6: none of 16 places is more
+/// than five of them off by
+/// chance (1 in 10⁵). Of sums almost all bytes are 0 or 255, and of the difference of two files
+/// with the same masks, too.
 #[test]
 fn masked_words_look_like_random_bytes() {
     let group = Group::new(3, 400);

@@ -32,7 +32,8 @@ impl Unmasked {
 
 /// Adds up the masked sketches of one session, in any order.
 ///
-/// Missing, doubled and mixed files are known by what they say about themselves; files that were altered by their check words.
+/// Missing, doubled and mixed files are known by what they say about themselves; files that were
+/// altered by their check words.
 /// See the [module](crate::masking) for an example.
 #[derive(Debug, Default)]
 pub struct Unmasking {
@@ -42,7 +43,8 @@ pub struct Unmasking {
 }
 
 impl Unmasking {
-    /// Adds one. Refused, without a change, if it is of another session, list of parties or plan than those before, or of a
+    /// Adds one. Refused, without a change, if it is of another session, list of parties or plan
+    /// than those before, or of a
     /// party that is there already.
     pub fn add(&mut self, masked: Masked) -> Result<()> {
         let Label { session, party, parties, parties_fingerprint } = masked.label();
@@ -101,7 +103,8 @@ impl Unmasking {
         self.total.as_ref().map(Masked::label)
     }
 
-    /// The sketch of all rows: that of [`Sketch::merge`], byte for byte; or their release, where parties have added noise. Refused
+    /// The sketch of all rows: that of [`Sketch::merge`], byte for byte; or their release, where
+    /// parties have added noise. Refused
     /// unless the session is complete, all masks cancel, and the sums are those that were masked.
     pub fn finish(self) -> Result<Unmasked> {
         let Some(total) = self.total else { return Err(MaskingError::Nothing.into()) };

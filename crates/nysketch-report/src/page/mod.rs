@@ -63,7 +63,8 @@ impl Page {
         let head: String =
             header.iter().map(|c| format!("<th scope=\"col\">{}</th>", escape(c))).collect();
         let mut html = format!(
-            "<div class=\"wide\" tabindex=\"0\"><table class=\"sortable\"><thead><tr>{head}</tr></thead><tbody>\n"
+            "<div class=\"wide\" tabindex=\"0\"><table \
+             class=\"sortable\"><thead><tr>{head}</tr></thead><tbody>\n"
         );
         for row in rows {
             html.push_str("<tr>");
@@ -100,7 +101,8 @@ pub fn name(text: &str) -> String {
 /// Returns the sign of a cluster as SVG, to be placed before its number.
 pub fn sign(cluster: usize) -> String {
     format!(
-        "<svg class=\"sign\" viewBox=\"-1.4 -1.4 2.8 2.8\" aria-hidden=\"true\"><path class=\"{}\" d=\"{}\"/></svg>",
+        "<svg class=\"sign\" viewBox=\"-1.4 -1.4 2.8 2.8\" aria-hidden=\"true\"><path class=\"{}\" \
+         d=\"{}\"/></svg>",
         class(cluster),
         Sign::of(cluster).path()
     )

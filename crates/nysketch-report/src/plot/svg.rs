@@ -62,7 +62,8 @@ fn element_of(item: &Item, svg: &mut String) {
         Shape::Mark { at, radius, sign } => {
             let _ = write!(
                 svg,
-                "<path d=\"{}\" transform=\"translate({} {}) scale({})\" vector-effect=\"non-scaling-stroke\"",
+                "<path d=\"{}\" transform=\"translate({} {}) scale({})\" \
+                 vector-effect=\"non-scaling-stroke\"",
                 sign.path(),
                 number(at.0),
                 number(at.1),

@@ -180,7 +180,8 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
          <button type=\"button\" class=\"numbers\">Numbers or colours</button></div>\n",
     );
     page.push(&format!(
-        "<div class=\"tall\" tabindex=\"0\" role=\"region\" aria-label=\"Profiles\"><table class=\"heat sortable{}\">\n",
+        "<div class=\"tall\" tabindex=\"0\" role=\"region\" aria-label=\"Profiles\"><table \
+         class=\"heat sortable{}\">\n",
         if across { " across" } else { "" }
     ));
     for (i, row) in table.iter().enumerate() {
@@ -265,6 +266,7 @@ fn scale() -> String {
         })
         .collect();
     format!(
-        "<p class=\"scale\"><span>−{STRONGEST}</span>{colours}<span>+{STRONGEST} standard deviations from the mean of all rows</span></p>\n"
+        "<p class=\"scale\"><span>−{STRONGEST}</span>{colours}<span>+{STRONGEST} standard \
+         deviations from the mean of all rows</span></p>\n"
     )
 }

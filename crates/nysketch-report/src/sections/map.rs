@@ -28,7 +28,11 @@ pub fn section(page: &mut Page, sketch: &Sketch, shown: &Shown<'_>) {
         serde_json::json!(signs),
         CLUSTERS.len()
     ));
-    page.note("Each mark is a cell: the rows nearest to one landmark, at their mean; its area is their number, its colour and shape the cluster of that mean. Numbers are at the centres of the clusters.");
+    page.note(
+        "Each mark is a cell: the rows nearest to one landmark, at their mean; its area is \
+        their number, its colour and shape the cluster of that mean. Numbers are at the centres of \
+        the clusters.",
+    );
     if sketch.cells().len() > MOST_CELLS {
         page.note(&format!("The {} largest cells.", thousands(MOST_CELLS as u64)));
     }

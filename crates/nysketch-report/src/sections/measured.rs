@@ -97,7 +97,11 @@ fn bandwidths(page: &mut Page, decoding: &Decoding<'_>, model: Option<&Model>) -
     page.push("<details><summary>Bandwidths</summary>\n");
     let header = ["σ²", "missed at most", "moments", "noise floor", "decoded"];
     page.table(&header.map(String::from), &rows);
-    page.note("Missed: an upper bound on the part of the rows' features that the landmarks miss. Noise floor: the distance between the sketch of this many rows and that of their distribution. Models from cells use no bandwidth.");
+    page.note(
+        "Missed: an upper bound on the part of the rows' features that the landmarks miss. \
+        Noise floor: the distance between the sketch of this many rows and that of their \
+        distribution. Models from cells use no bandwidth.",
+    );
     page.push("</details>\n");
     Ok(())
 }

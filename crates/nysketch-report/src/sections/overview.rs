@@ -51,7 +51,11 @@ pub fn section(page: &mut Page, sketch: &Sketch, curves: &[TaskCurve], shown: &S
         page.push(&list);
     }
     if plan.frame.scale.iter().any(|s| *s != 1.0) {
-        page.note("Columns are scaled: risks, distances, spreads and the map are in the coordinates of the fit, each column divided by its scale. Values of columns are in the units of the table.");
+        page.note(
+            "Columns are scaled: risks, distances, spreads and the map are in the \
+            coordinates of the fit, each column divided by its scale. Values of columns are in the \
+            units of the table.",
+        );
     }
     let missing = missing(sketch, shown);
     if !missing.is_empty() {

@@ -280,7 +280,8 @@ fn half_width(model: &Model, label: usize, t: &Trait) -> Option<f64> {
 fn intervals_text(model: &Model, intervals: &Intervals) -> String {
     let by = intervals.by.as_ref().map_or(String::new(), |by| format!(" by '{}'", one_line(by)));
     let mut text = format!(
-        "± half of the {} interval from {} folds{by}; stable: Jaccard similarity to the cluster found without a fold\n",
+        "± half of the {} interval from {} folds{by}; stable: Jaccard similarity to the cluster \
+         found without a fold\n",
         percent(intervals.confidence),
         intervals.folds
     );

@@ -11,7 +11,8 @@ pub fn check_expansion(compressed: u64, expanded: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{compressed} bytes would expand to {expanded}; at most 512 MB, or {RATIO} times the size, are read at once"
+        "{compressed} bytes would expand to {expanded}; at most 512 MB, or {RATIO} times the size, \
+         are read at once"
     ))
 }
 

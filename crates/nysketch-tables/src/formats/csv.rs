@@ -83,7 +83,8 @@ impl std::fmt::Debug for Csv {
 #[derive(Debug, thiserror::Error)]
 enum CsvError {
     #[error(
-        "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, or skip such rows with `skip_invalid`"
+        "{file}: row {row}, column '{column}': '{text}' is not a number; fix it, or skip such rows \
+         with `skip_invalid`"
     )]
     NotANumber { file: Arc<str>, row: u64, column: String, text: String },
     #[error(

@@ -172,7 +172,8 @@ impl Npy {
             })?;
         if length < size {
             let how = format!(
-                "is truncated: {rows} × {columns} values need {size} bytes, but the file has {length}"
+                "is truncated: {rows} × {columns} values need {size} bytes, but the file has \
+                 {length}"
             );
             return Err(Error::damaged(name, how));
         }

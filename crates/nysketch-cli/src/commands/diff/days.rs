@@ -53,7 +53,8 @@ pub fn unusual(
         note(
             common,
             &format!(
-                "{} cannot show a p-value below {}: no day will be called unusual at {level}; {} would",
+                "{} cannot show a p-value below {}: no day will be called unusual at {level}; {} \
+                 would",
                 count(found.days as u64, "day"),
                 short(found.least_p_value),
                 count((1.0 / level).ceil() as u64 - 1, "day")
@@ -144,7 +145,8 @@ fn unusual_text(today: &Path, found: &Unusual, thresholds: &Thresholds) -> Strin
     ));
     if let (Some(moved), Some([middle, most])) = (found.moved, found.others_moved) {
         text.push_str(&format!(
-            "moved    {} of today's rows compared with the other days; for those days, {} in the median and {} at most\n",
+            "moved    {} of today's rows compared with the other days; for those days, {} in the \
+             median and {} at most\n",
             percent(moved),
             percent(middle),
             percent(most)
@@ -266,7 +268,8 @@ fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
         (None, _) => text.push_str(&format!("no alarm: the evidence stayed below {limit}\n")),
     }
     text.push_str(&format!(
-        "exchangeable days raise a false alarm with a probability of at most {} %, however often one looks\n",
+        "exchangeable days raise a false alarm with a probability of at most {} %, however often \
+         one looks\n",
         short(100.0 * found.level)
     ));
     if let (Some(r), Some(p)) = (found.autocorrelation, found.autocorrelation_p_value)
@@ -275,7 +278,8 @@ fn watched_text(found: &Watched, thresholds: &Thresholds) -> String {
     {
         let week = if thresholds.same_weekday { "" } else { "; --same-weekday takes out the week" };
         text.push_str(&format!(
-            "these days are not exchangeable: neighbours are alike (correlation {r:.2}, p-value {}), so an alarm may mean slow change or seasons{week}\n",
+            "these days are not exchangeable: neighbours are alike (correlation {r:.2}, p-value \
+             {}), so an alarm may mean slow change or seasons{week}\n",
             short(p)
         ));
     }

@@ -34,7 +34,8 @@ pub fn run(args: &Diff, common: &Common) -> Result<u8> {
         return Err(Usage("--same-weekday needs --baseline or --watch".into()).into());
     }
     if days && args.tolerance.is_some() {
-        let message = "--tolerance needs two sketches or --against; --baseline and --watch compare days with each other";
+        let message = "--tolerance needs two sketches or --against; --baseline and --watch compare \
+            days with each other";
         return Err(Usage(message.into()).into());
     }
     let (outcome, printed) = if let Some(baseline) = &args.baseline {

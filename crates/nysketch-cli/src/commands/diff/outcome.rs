@@ -80,7 +80,8 @@ pub fn check_columns(a: &Sketch, b: &Sketch, first: &Path, second: &Path) -> Res
         if names.is_empty() { "none".to_string() } else { names.join(", ") }
     };
     Err(Usage(format!(
-        "{} and {} have different columns (only in the first: {}; only in the second: {}); sketch both with one plan",
+        "{} and {} have different columns (only in the first: {}; only in the second: {}); sketch \
+         both with one plan",
         first.display(),
         second.display(),
         missing(theirs, ours),

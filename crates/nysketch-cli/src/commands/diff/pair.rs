@@ -18,7 +18,8 @@ use std::path::Path;
 pub fn run(args: &Diff, thresholds: &Thresholds, common: &Common) -> Result<(Outcome, Result<()>)> {
     let [first, second] = &args.sketches[..] else {
         return Err(Usage(format!(
-            "two sketches are compared, not {}; many with one: --against SKETCH FILES; a day with others: --baseline DAYS TODAY",
+            "two sketches are compared, not {}; many with one: --against SKETCH FILES; a day with \
+             others: --baseline DAYS TODAY",
             args.sketches.len()
         ))
         .into());
@@ -145,7 +146,8 @@ fn note_crowded(sketches: [(&Path, &Sketch); 2], common: &Common) {
             let rows =
                 format!("{} for {}", count(rows, "row"), count(landmarks as u64, "landmark"));
             let remedy = format!(
-                "fewer than {ROWS_PER_LANDMARK} per landmark make false alarms more frequent; plan with fewer --landmarks"
+                "fewer than {ROWS_PER_LANDMARK} per landmark make false alarms more frequent; plan \
+                 with fewer --landmarks"
             );
             return note(common, &format!("{} has {rows}: {remedy}", file.display()));
         }
@@ -231,7 +233,8 @@ fn columns(drift: &Drift, top: usize, plan: &Plan, text: &mut String) {
     let called = called.count();
     if drift.columns.iter().any(|c| c.q_value.is_some()) {
         text.push_str(&format!(
-            "change in standard deviations; {called} of {} changed (q is the false-discovery rate, at most {})\n",
+            "change in standard deviations; {called} of {} changed (q is the false-discovery rate, \
+             at most {})\n",
             count(drift.columns.len() as u64, "column"),
             drift.level
         ));
