@@ -1,6 +1,6 @@
 """Rows of Python objects under a private plan.
 
-Each value is read separately, so that no value affects the type of its column, and none is an error.
+Each value is read separately: no value affects the type of its column, and none is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def number(value: Any) -> float:
 
 
 def text(value: Any) -> str | None:
-    """Return the text of a value as in a column of its type; None if it is missing or has no text."""
+    """Return the text of a value as in a column of its type; None if missing or without text."""
     from nysketch._input import level_text
 
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
@@ -76,7 +76,7 @@ def empty(numbers: list[str], read: Iterable[str]) -> Any:
 
 
 def frame(X: Any, read: list[str], numbers: list[str], *, batch: bool = False) -> Any:
-    """Return the required columns of a pandas data frame, with objects and texts read value by value.
+    """Return the required columns of a data frame, with objects and texts read value by value.
 
     The types of a ``batch`` may depend on its rows, so they are reduced to numbers and texts.
     """

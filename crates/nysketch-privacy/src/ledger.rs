@@ -5,12 +5,9 @@
 //!
 //! | kind | subject | one line for each |
 //! |---|---|---|
-//! | `sessions` | SHA-256 of a public key | sketch that the key has masked
-//! ([`masking`](crate::masking)) |
-//! | `releases` | fingerprint of a plan | release of a sketch of that plan ([`privacy`](crate::dp))
-//! |
-//! | `subtractions` | fingerprint of a plan | subtraction of sketches
-//! ([`subtractions`](crate::subtractions)) |
+//! | `sessions` | SHA-256 of a public key | masked sketch ([`masking`](crate::masking)) |
+//! | `releases` | fingerprint of a plan | release of a sketch ([`privacy`](crate::dp)) |
+//! | `subtractions` | fingerprint of a plan | [`subtraction`](crate::subtractions) |
 //!
 //! **A ledger is found by its subject.** Its name is `KIND-SUBJECT.ledger` in one folder per user,
 //! so that a key or a sketch that is renamed, linked, copied or moved still has the same ledger. A

@@ -4,8 +4,7 @@
 //! |---|---|
 //! | [`dp`] | releases: exact sums with discrete Gaussian noise, and their guarantees |
 //! | [`masking`] | masked sketches: only the sum of all parties can be read |
-//! | [`ledger`] | records on disk of each use of a key or a budget, written before its result is
-//! published |
+//! | [`ledger`] | records of each use of a key or a budget, on disk before its result exists |
 //! | [`subtractions`] | recorded subtractions, so that none is repeated by mistake |
 //!
 //! The clipping of rows to the bounds of a private plan is part of the pass, in `nysketch-core`

@@ -271,14 +271,12 @@ pub struct ReadOptions {
     ///
     /// * A row that cannot be parsed is invalid and never an error: its numbers are infinite.
     /// * In a CSV file, a line is a row, and every line break ends it, also within quotes. The
-    /// first
-    ///   line names the columns, even if the names look like numbers, unless
+    ///   first line names the columns, even if the names look like numbers, unless
     ///   [`header`](Self::header) is [`Header::Absent`]. Without a header, the columns are in the
     ///   given order or are called `c0`, `c1`, …, and the extension or [`format`](Self::format)
     ///   decides the format, because the first line is a row.
     /// * A CSV file may mix times with and without a zone. In a column of lists, each list needs
-    /// the
-    ///   coordinates that are read.
+    ///   the coordinates that are read.
     /// * A declared type applies to all rows of a file. A column of an unusable type is an error.
     pub rowwise: bool,
     /// The columns to read and their types.

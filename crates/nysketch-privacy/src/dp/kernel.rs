@@ -28,9 +28,9 @@
 //! ‖k̂(x)‖ ≤ 2²³·‖k(x)‖ + √m·E. Tests compare the errors with exact kernels, and the polynomial
 //! with 2ᶠ at every single.
 //!
-//! *K⁺ covers the errors.* 2²³K_ij ≤ K⁺_ij, since 2²³K_ij − K̂_ij is below E, and also below
-//! ½ + (K̂_ij + ½)·η/(1 − η) ≤ 2 + ⌊K̂_ij·E/2¹⁷⌋: for x ≤ 20.8 and d ≤ 2¹⁶, 2²³·η/(1 − η) is at most
-//! 12.4·(d + 4) + 62 < 64·E. No entry of K is negative, so λ_max(2²³K) ≤ λ_max(K⁺).
+//! *K⁺ covers the errors.* 2²³K_ij ≤ K⁺_ij, because 2²³K_ij − K̂_ij is below E, and also below
+//! ½ + (K̂_ij + ½)·η/(1 − η) ≤ 2 + ⌊K̂_ij·E/2¹⁷⌋: for x ≤ 20.8 and d ≤ 2¹⁶, 2²³·η/(1 − η) is at
+//! most 12.4·(d + 4) + 62 < 64·E. No entry of K is negative, so λ_max(2²³K) ≤ λ_max(K⁺).
 //!
 //! *Certificate* (Collatz 1942, Wielandt 1950). A matrix without negative entries has λ_max ≤ max_i
 //! (K⁺v)_i/v_i for any v > 0: these are the row sums of V⁻¹K⁺V, V = diag(v), which has the same

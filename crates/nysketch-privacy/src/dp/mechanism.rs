@@ -14,8 +14,7 @@ use nysketch_core::sums::{Sum, Sums};
 /// | name | sums | length | maximum effect of a row |
 /// |---|---|---|---|
 /// | `counts` | rows of each cell | m | 1 |
-/// | `sums` | Σu of each cell; `u` is the difference of the integer coordinates to the landmark |
-/// m·d | the radius R |
+/// | `sums` | Σu of each cell; `u` = integer coordinates − landmark | m·d | the radius R |
 /// | `squares` | Σu² of each cell | m·d | R² |
 /// | `kernel` | kernel sums, or cosines and sines | L·m, L·2m | about √Σ λ_max(K), or √(Lm) |
 /// | `rows` | the number of rows, in plans without cells | 1 | 1 |

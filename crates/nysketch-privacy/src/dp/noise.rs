@@ -11,8 +11,9 @@
 //! Σ_k (f_k(T) − f_k(T'))² / σ_k²  ≤  2ρ    for all neighbours T, T'
 //! ```
 //!
-//! (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy", theorem 14, the multivariate statement).
-//! All numbers of a mechanism have the same σ, so Δ²/σ² ≤ 2ρ is enough.
+//! (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy", theorem 14,
+//! the multivariate statement). All numbers of a mechanism have the same σ, so Δ²/σ² ≤ 2ρ is
+//! sufficient.
 //!
 //! The algorithms are those of the same paper: every step compares uniform integers, and
 //! probabilities are ratios of integers of any length. A [`Variance`] consists of integers, and
@@ -166,8 +167,8 @@ impl Randomness {
 
     /// Draws discrete Gaussian noise.
     pub fn gaussian(&mut self, variance: &Variance) -> Result<BigInt> {
-        // σ² = a/b and t = ⌊σ⌋ + 1: Laplace noise y is kept with probability exp(−(|y| − σ²/t)² / 2σ²), which is
-        // exp(−(|y|bt − a)² / 2abt²).
+        // σ² = a/b and t = ⌊σ⌋ + 1: Laplace noise y is kept with probability
+        // exp(−(|y| − σ²/t)² / 2σ²) = exp(−(|y|bt − a)² / 2abt²).
         let (a, b) = (variance.units(), BigUint::from(1u32 << VARIANCE_BITS));
         let t = (a / &b).sqrt() + 1u32;
         let (bt, ratio) = (&b * &t, 2u32 * a * &b * &t * &t);

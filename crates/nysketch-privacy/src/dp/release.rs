@@ -68,7 +68,7 @@ impl Release {
     pub fn of(sketch: &Sketch, budget: Budget, shares: &[(Mechanism, f64)]) -> Result<Self> {
         sketch.check_exact("release")?;
         let plan = sketch.plan().clone();
-        // A sketch without rows satisfies any limit on the rows per person.
+        // An empty sketch has 0 rows per person; the limit of the plan applies nevertheless.
         let least = plan.people().map(|people| people.rows);
         let terms = Terms::new(&plan, budget, shares, sketch.person_rows().max(least), None)?;
         let noisy = terms.noisy(sketch)?;

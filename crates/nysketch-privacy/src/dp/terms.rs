@@ -204,8 +204,8 @@ impl Terms {
         self.spendings.iter().map(noisy).collect()
     }
 
-    /// Returns the terms as lines defined in FORMAT.md. Parties that share noise must agree on all
-    /// of them.
+    /// Returns the terms as lines defined in FORMAT.md. Parties that share noise must agree on every
+    /// line.
     pub(crate) fn text(&self) -> String {
         let Budget { epsilon, delta } = self.budget;
         let (parties, honest) = self.shared.map_or((1, 1), |s| (s.parties, s.honest));
@@ -329,7 +329,7 @@ mod tests {
                 for moved in [1usize, 2, 3] {
                     let bound = moved as f64 / variance.sqrt() + tau;
                     for order in [1.01f64, 1.5, 2.0, 4.0, 16.0] {
-                        // Where both are far above the rounding of the sums.
+                        // Only values at which both are far above the rounding of the sums.
                         let ratio = |x: usize| {
                             let (p, q) = (all[x], all[x - moved]);
                             if p > 1e-14 && q > 1e-14 {

@@ -2,11 +2,9 @@
 //! visible only if all masks cancel.
 //!
 //! ```text
-//! share_i                    a hash of session, list, subject and party: the total is known in
-//! advance
-//! tag_i = Σ_k r_k x_ik       r_k odd, from a hash of session, list and subject: the total is the
-//! tag
-//!                            of the total sums
+//! share_i = hash(session, list, subject, party)      Σ_i share_i is known in advance
+//! tag_i   = Σ_k r_k x_ik                             Σ_i tag_i = Σ_k r_k Σ_i x_ik
+//! r_k     = an odd hash(session, list, subject)
 //! ```
 //!
 //! A wrong total of shares means that masks remain. A wrong total of tags means that sums were

@@ -172,7 +172,8 @@ impl Fields {
         true
     }
 
-    /// Adds a field that starts with a quote, and returns its length in bytes, or `None` if the quote is not closed.
+    /// Adds a field that starts with a quote, and returns its length in bytes, or `None` if the
+    /// quote is not closed.
     fn push_quoted(&mut self, field: &[u8], delimiter: u8) -> Option<usize> {
         let start = self.text.len();
         let mut at = 1;

@@ -3,7 +3,7 @@
 //!
 //! The rules are those of the csv crate, which parses the chunks. A quote opens a field only at the
 //! start of the field; two quotes within a quoted field are one quote. A record ends at `\n`, `\r`
-//! or `\r\n`. A blank line is not a record, except in a file with one column, where it is a missing
+//! or `\r\n`. A blank line is not a record, except in a file with one column, as a missing
 //! value.
 
 use std::borrow::Cow;
