@@ -70,6 +70,7 @@ impl Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spending {
+    /// The mechanism.
     pub mechanism: Mechanism,
     /// The privacy cost.
     pub rho: Rho,

@@ -29,6 +29,7 @@ pub(crate) struct Part {
     pub name: String,
     /// The masked content.
     pub words: Words,
+    /// Dimensions in files.
     pub shape: Vec<usize>,
     /// The range of its words.
     pub range: Range<usize>,
