@@ -1,6 +1,6 @@
 """Rows of Python objects under a private plan.
 
-Each value is read by itself, so that none decides on the type of its column, and none is an error.
+Each value is read separately: no value affects the type of its column, and none is an error.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MISSING, INVALID = float("nan"), float("inf")
 
 
 def number(value: Any) -> float:
-    """The double nearest to a number, or to the number in a text as csv files have it.
+    """Return the double nearest to a number, or to the number in a text as in a CSV file.
 
-    It is NaN where the value is missing, and infinite where it is not a number.
+    The result is NaN if the value is missing, and infinite if it is not a number.
     """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return MISSING
@@ -38,7 +38,7 @@ def number(value: Any) -> float:
 
 
 def text(value: Any) -> str | None:
-    """The text of a value, as in a column of its type; None if it is missing or has no text."""
+    """Return the text of a value as in a column of its type; None if missing or without text."""
     from nysketch._input import level_text
 
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
@@ -48,13 +48,13 @@ def text(value: Any) -> str | None:
             return None
         found = value if isinstance(value, str) else level_text(value)
         found.encode()
-    except Exception:  # noqa: BLE001 - an object of the user may raise anything.
+    except Exception:  # noqa: BLE001 - an object of the user may raise any exception.
         return None
     return found
 
 
 def matrix(rows: Iterable[Any], width: int) -> np.ndarray:
-    """Rows of ``width`` numbers as doubles. A row of another length is invalid."""
+    """Convert rows of ``width`` numbers to doubles. A row of another length is invalid."""
     rows = list(rows)
     found = np.empty((len(rows), width))
     for i, row in enumerate(rows):
@@ -67,7 +67,7 @@ def matrix(rows: Iterable[Any], width: int) -> np.ndarray:
 
 
 def empty(numbers: list[str], read: Iterable[str]) -> Any:
-    """A table without rows, for a generator without batches."""
+    """Return a table without rows, for a generator without batches."""
     import pyarrow
 
     columns = dict.fromkeys([*numbers, *read])
@@ -76,9 +76,9 @@ def empty(numbers: list[str], read: Iterable[str]) -> Any:
 
 
 def frame(X: Any, read: list[str], numbers: list[str], *, batch: bool = False) -> Any:
-    """The columns of a pandas data frame to read, with objects and texts read value by value.
+    """Return the required columns of a data frame, with objects and texts read value by value.
 
-    The types of a ``batch`` may depend on its rows: it has only numbers and texts afterwards.
+    The types of a ``batch`` may depend on its rows, so they are reduced to numbers and texts.
     """
     X = X.set_axis([str(name) for name in X.columns], axis=1).reset_index(drop=True)
     if not X.columns.is_unique:
@@ -109,12 +109,12 @@ def _mapped(function: Callable[[Any], Any], column: Any, dtype: Any) -> np.ndarr
 
 
 def _is_of_objects(dtype: Any) -> bool:
-    """Whether a column holds objects or texts."""
+    """Return whether a column contains objects or texts."""
     return str(dtype).startswith(("object", "str", "large_string"))
 
 
 def _coordinate(name: str) -> Callable[[Any], float]:
-    """A function that reads the coordinate of a vector in the brackets of ``name``."""
+    """Return a function that reads one coordinate of a vector, whose index is in ``name``."""
     at = int(name[name.rindex("[") + 1 : -1])
 
     def read(vector: Any) -> float:
@@ -127,7 +127,7 @@ def _coordinate(name: str) -> Callable[[Any], float]:
 
 
 def _values(row: Any) -> Sequence[Any] | None:
-    """The values of a row or a vector; None if it is not a sequence."""
+    """Return the values of a row or a vector; None if it is not a sequence."""
     if isinstance(row, (str, bytes, dict)) or not hasattr(row, "__iter__"):
         return None
     try:

@@ -1,4 +1,4 @@
-//! Secure aggregation, as the real binary does it.
+//! Secure aggregation with the real binary.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::fs;
 const SESSION: &str = "8c5f0b1e7d2a4c6093e1d4b7a8f20c35";
 const NEXT: &str = "00000000000000000000000000000002";
 
-/// Parties with keys, a list of them, a plan without retained rows and a sketch each.
+/// Parties with keys, their list, a plan without retained rows, and a sketch for each party.
 fn parties(names: &[&str]) -> Folder {
     let f = Folder::new();
     let mut list = String::new();
@@ -55,9 +55,9 @@ fn masked_sketches_merge_to_the_bytes_of_plain_ones() {
     assert_eq!((&merged["session"], &merged["parties"]), (&SESSION.into(), &5.into()));
     f.ok("merge masked/ --parties keys.toml -o named.nys");
     assert_eq!(f.read("named.nys"), f.read("plain.nys"));
-    // It is a sketch like others.
+    // The merged sketch is an ordinary sketch.
     f.ok("fit kmeans merged.nys -k 3 -o m.json");
-    // The fingerprint is printed to be read aloud.
+    // The fingerprint is printed in groups for reading aloud.
     let fingerprint = shown["parties_fingerprint"].as_str().unwrap();
     let aloud: Vec<String> =
         fingerprint.as_bytes().chunks(4).map(|c| String::from_utf8_lossy(c).into()).collect();
@@ -97,7 +97,7 @@ fn sets_that_are_not_one_whole_session_are_refused() {
         "merge a.masked.nys b.masked.nys c.next.nys -o x.nys",
         &["cannot add c.next.nys", "belongs to session 0000", "but others to 8c5f"],
     );
-    // Another list: one party more, which the others do not know of.
+    // Another list: one more party, which the others do not know.
     let more = f.ok("keys new d -o d.key");
     let list = String::from_utf8(f.read("keys.toml")).unwrap();
     f.write("more.toml", list + &more);
@@ -120,7 +120,7 @@ fn sets_that_are_not_one_whole_session_are_refused() {
     f.ok(&format!("merge {all} -o x.nys"));
 }
 
-/// Returns the bytes with some of them changed and a checksum that fits.
+/// Returns the bytes with a change in one place and a corrected checksum.
 fn altered(bytes: &[u8], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     change(&mut bytes);
@@ -141,7 +141,7 @@ fn altered_files_are_refused() {
     damaged[data + 5] ^= 1;
     f.write("bad.nys", damaged);
     f.fails(1, merge, &["bad.nys: damaged file: the checksum"]);
-    // One unit more in one sum, with the checksum put right.
+    // One sum is changed by one unit, with a corrected checksum.
     f.write("bad.nys", altered(&bytes, |bytes| bytes[data] ^= 1));
     f.fails(1, merge, &["a file was altered after it was masked"]);
     let replace = |from: &str, to: &str| {
@@ -155,7 +155,7 @@ fn altered_files_are_refused() {
     f.fails(1, merge, &["differ from the list", "a file was altered"]);
     f.write("bad.nys", replace(r#"\"parties\":2"#, r#"\"parties\":3"#));
     f.fails(1, merge, &["another list of parties"]);
-    // The session of both files changed, whose masks are of another.
+    // The session id of both files is changed, but their masks are those of the old session.
     let at = memchr::memmem::find(&bytes, SESSION.as_bytes()).unwrap();
     for (from, to) in [("a.masked.nys", "a2.nys"), ("b.masked.nys", "b2.nys")] {
         let moved = |bytes: &mut [u8]| bytes[at..at + 32].copy_from_slice(NEXT.as_bytes());
@@ -169,7 +169,7 @@ fn a_session_masks_one_sketch() {
     let f = parties(&["a", "b"]);
     f.ok(&mask("a", SESSION));
     let first = f.read("a.masked.nys");
-    // The same sketch again, also from another file, gives the same bytes.
+    // The same sketch, even from another file, gives the same bytes again.
     fs::remove_file(f.path("a.masked.nys")).unwrap();
     f.ok(&mask("a", &SESSION.to_uppercase()));
     assert_eq!(f.read("a.masked.nys"), first);
@@ -184,7 +184,7 @@ fn a_session_masks_one_sketch() {
     f.fails(1, &other, &["damaged in line 1"]);
 }
 
-/// Only all parties together can use it.
+/// Only all parties together can use a masked sketch.
 #[test]
 fn a_masked_sketch_is_no_sketch() {
     let f = parties(&["a", "b"]);
@@ -217,7 +217,7 @@ fn a_masked_sketch_is_no_sketch() {
         "{text}"
     );
     f.fails(2, "inspect a.masked.nys --theory", &["masked sketch"]);
-    // A result of another kind does not take its place.
+    // A result of another kind does not replace it.
     f.fails(
         1,
         "merge a.nys b.nys -o a.masked.nys",
@@ -257,7 +257,7 @@ fn keys_are_made_once_and_lists_are_checked() {
         mode(0o600);
         f.command(&mask("a", SESSION)).assert().success().stderr(contains("other users").not());
     }
-    // The secret is nowhere but in its file.
+    // The secret occurs only in its own file.
     let secret = String::from_utf8(key).unwrap().lines().last().unwrap()[7..].to_string();
     let ledgers = f.ledgers_of("sessions");
     assert_eq!(ledgers.len(), 3);
@@ -271,7 +271,7 @@ fn keys_are_made_once_and_lists_are_checked() {
     f.fails(2, &mask("a", "january"), &["'january' is not the id of a session"]);
 
     let list = String::from_utf8(f.read("keys.toml")).unwrap();
-    // A header and an id, then a public key, for each party.
+    // Each party has a header, an id and a public key.
     let blocks: Vec<&str> = list.split_inclusive("\"\n").collect();
     assert_eq!(blocks.len(), 4);
     let show = |text: &str, words: &[&str]| {
@@ -338,7 +338,7 @@ fn noise_of_all_parties_makes_a_release() {
     assert_eq!((&merged["epsilon"], &merged["parties"]), (&2.0.into(), &3.into()));
     assert!(f.ok("inspect r.nys").contains("as long as 2 of 3 parties"));
     f.ok("fit kmeans r.nys -k 2 -o m.json");
-    // Noise is drawn once a session, and for the same terms by all.
+    // Noise is drawn once per session, and all parties use the same terms.
     f.fails(1, &noisy("a", &format!("{terms} --force")), &["was used in session", SESSION]);
     let other = |id: &str, more: &str| format!("{} --force {more}", mask(id, NEXT));
     f.ok(&other("a", terms));

@@ -1,4 +1,4 @@
-//! No input is ever lost: what a command may replace, and what it must not.
+//! Inputs are never overwritten: tests of the files that a command may and must not replace.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn a_file_is_replaced_only_by_one_of_its_kind() {
         ("report s.nys", "r2.html"),
     ];
     for (line, own) in commands {
-        // Its own result of an earlier run, and an empty file, may go.
+        // Its own result of an earlier run, and an empty file, may be replaced.
         f.ok(&format!("{line} -o {own}"));
         f.ok(&format!("{line} -o {own}"));
         if !line.starts_with("report") {
@@ -83,7 +83,7 @@ fn a_file_is_replaced_only_by_one_of_its_kind() {
     f.fails(1, "plan x.csv -o s.nys", &["s.nys exists and is a sketch"]);
     f.fails(1, "report s.nys -o page.html", &["page.html exists and is a text file"]);
     f.ok("report s.nys -o page.html --force");
-    // Tables may be somebody's only copy.
+    // A table may be the only copy.
     f.ok("predict m.json x.csv -o labels.csv");
     f.fails(1, "predict m.json x.csv -o labels.csv", &["labels.csv exists", "--force"]);
     f.ok("predict m.json x.csv -o labels.csv --force");
@@ -109,7 +109,7 @@ fn extensions_of_other_kinds_are_refused() {
     f.fails(2, "fit kmeans s.nys -k 2 -o m.svg", &["a model cannot be written as .svg", ".json"]);
     f.fails(2, "report s.nys -o r.pdf", &["a web page cannot be written as .pdf", ".html"]);
     f.fails(2, "diff s.nys t.nys --plot data.csv", &["data.csv", ".svg", ".png"]);
-    // Dots in names are no extensions.
+    // Dots in names do not create extensions.
     f.ok("sketch x.csv -o 2024.01");
 }
 
@@ -125,11 +125,11 @@ fn merging_twice_does_not_count_twice() {
     f.fails(1, "merge s.nys foot/1.nys -o u.nys", &["hold the same sums", "--allow-duplicates"]);
     assert_eq!(f.json("merge s.nys foot/1.nys -o u.nys --allow-duplicates")["rows"], 10);
     assert!(f.read("foot/all.nys") == once);
-    // Two sketches without rows are no mistake.
+    // Two sketches without rows are allowed.
     f.write("none.csv", "a,b\n").ok("sketch none.csv --plan p.nys -o e1.nys --allow-empty");
     f.ok("sketch none.csv --plan p.nys -o e2.nys --allow-empty");
     f.ok("merge e1.nys e2.nys s.nys -o u.nys");
-    // A part and its whole.
+    // A part and the total that contains it.
     let said = f.command("merge foot/1.nys foot/all.nys -o v.nys").assert().success();
     let said = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
     assert!(said.contains("foot/1.nys may be among those of foot/all.nys"), "{said}");
@@ -148,7 +148,7 @@ fn drift_has_exit_codes_for_pipelines() {
     assert_eq!(code("diff a.nys b.nys"), 0);
     assert_eq!(code("diff a.nys b.nys --exit-code"), 1);
     assert_eq!(code("diff a.nys a.nys --exit-code"), 0);
-    // Also if no one reads the output.
+    // Also if the reader of the output closes the pipe.
     let bin = assert_cmd::cargo::cargo_bin("nysketch");
     for _ in 0..3 {
         let mut child = std::process::Command::new(&bin)
@@ -165,7 +165,7 @@ fn drift_has_exit_codes_for_pipelines() {
     assert_eq!(code("diff a.nys other.nys --exit-code"), 3);
 }
 
-/// One place has many names, also before there is a file.
+/// A path can have many names, even before the file exists.
 #[test]
 fn two_outputs_are_two_files() {
     let f = Folder::new();

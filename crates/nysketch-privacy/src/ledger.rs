@@ -1,31 +1,31 @@
 //! Ledgers: files that record each use of something that must be counted or must not happen twice.
 //!
-//! A ledger is a text file of JSON lines. The first line names its kind and its subject; each
+//! A ledger is a text file of JSON lines. The first line contains its kind and its subject; each
 //! further line records one use.
 //!
 //! | kind | subject | one line for each |
 //! |---|---|---|
-//! | `sessions` | SHA-256 of a public key | sketch that the key has masked ([`masking`](crate::masking)) |
-//! | `releases` | fingerprint of a plan | release of a sketch of that plan ([`privacy`](crate::dp)) |
-//! | `subtractions` | fingerprint of a plan | subtraction between sketches of that plan ([`subtractions`](crate::subtractions)) |
+//! | `sessions` | SHA-256 of a public key | masked sketch ([`masking`](crate::masking)) |
+//! | `releases` | fingerprint of a plan | release of a sketch ([`privacy`](crate::dp)) |
+//! | `subtractions` | fingerprint of a plan | [`subtraction`](crate::subtractions) |
 //!
 //! **A ledger is found by its subject.** Its name is `KIND-SUBJECT.ledger` in one folder per user,
 //! so that a key or a sketch that is renamed, linked, copied or moved still has the same ledger. A
-//! ledger next to the key would be left behind by the first `mv`, and a copied folder would hold a
-//! key whose two ledgers differ. A ledger inside the key file would be copied with the key. The one
-//! exception is a copy of the whole folder, or of a key, to another account or machine: no file can
-//! notice that. A key without a ledger is therefore refused unless its user declares that it is
-//! new.
+//! ledger next to the key would be left behind by the first `mv`, and a copied folder would contain
+//! a key whose two ledgers differ. A ledger inside the key file would be copied with the key. The
+//! one exception is a copy of the whole folder, or of a key, to another account or machine, which
+//! no file can detect. A key without a ledger is therefore refused unless its user declares that it
+//! is new.
 //!
-//! **A line is on the disk before the result is given out.** If a process is killed in between, a
+//! **A line is on the disk before the result is returned.** If a process is killed in between, a
 //! use counts although no one has seen its result, which is the safe side. One process at a time
 //! reads and appends, under a lock of the operating system that ends with the process. A line
-//! without an end was cut by a crash before its result was given out, and is dropped. A new ledger
+//! without an end was cut by a crash before its result was returned, and is dropped. A new ledger
 //! gets its name only when its first line is on the disk, so an empty ledger is a damaged one. No
-//! clock takes part.
+//! clock is involved.
 //!
 //! **A ledger is a regular file.** Links, pipes and devices in its place are refused, because they
-//! could lead two names to one ledger or a lock to nowhere.
+//! could give one ledger two names, or make a lock ineffective.
 
 pub use nysketch_core::error::ledger::{FOLDER_VARIABLE, LedgerError};
 use nysketch_core::error::{Error, Result};
@@ -38,13 +38,13 @@ use std::time::Duration;
 
 /// Version of the format.
 const VERSION: u32 = 1;
-/// Pause between two attempts to get the lock, and their number: 30 seconds in all.
+/// Pause between two attempts to acquire the lock, and their number: 30 seconds in total.
 const PAUSE: Duration = Duration::from_millis(20);
 const ATTEMPTS: u32 = 1500;
 
-/// What one line of a ledger records.
+/// The content of a line of a ledger.
 pub trait Record: Serialize + DeserializeOwned {
-    /// The kind of ledger that has such lines.
+    /// The kind of ledger with such lines.
     const KIND: &'static str;
 }
 
@@ -57,7 +57,7 @@ struct Header {
     of: String,
 }
 
-/// The folder that holds the ledgers of a user.
+/// The folder with the ledgers of a user.
 ///
 /// ```
 /// use nysketch::ledger::Ledgers;
@@ -70,12 +70,12 @@ pub struct Ledgers {
 }
 
 impl Ledgers {
-    /// The ledgers in a folder, which is made when the first one is written.
+    /// Uses the ledgers in a folder, which is created with the first ledger.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Ledgers { folder: folder.into() }
     }
 
-    /// The ledgers of this user: in `$NYSKETCH_LEDGERS`, else in `nysketch/ledgers` below
+    /// Uses the ledgers of this user: in `$NYSKETCH_LEDGERS`, otherwise in `nysketch/ledgers` below
     /// `$XDG_STATE_HOME` or `~/.local/state` (on Windows, below `%LOCALAPPDATA%`).
     pub fn of_user() -> Result<Self> {
         if let Some(folder) = variable(FOLDER_VARIABLE) {
@@ -94,25 +94,25 @@ impl Ledgers {
         Ok(Ledgers { folder: state.join("nysketch").join("ledgers") })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the ledger of a subject is.
+    /// Returns the path of the ledger of a subject.
     pub fn path<R: Record>(&self, subject: &str) -> PathBuf {
         self.folder.join(format!("{}-{subject}.ledger", R::KIND))
     }
 
-    /// Makes the ledger of a subject, without a use. Returns whether it is new.
+    /// Creates the ledger of a subject, without a use. Returns whether it is new.
     pub fn create<R: Record>(&self, subject: &str) -> Result<bool> {
         let path = self.path::<R>(subject);
         let line = line_of(&header::<R>(subject))?;
         create(&self.folder, &path, &line).map_err(|error| LedgerError::Io { path, error }.into())
     }
 
-    /// Shows the uses so far to `decide`, and appends the one that it returns, if any. Returns
-    /// whether there is a ledger: where there is none, nothing is decided.
+    /// Passes the recorded uses to `decide`, and appends the use that it returns, if any. Returns
+    /// `false`, without calling `decide`, if there is no ledger.
     pub fn update<R: Record>(
         &self,
         subject: &str,
@@ -141,13 +141,13 @@ impl Ledgers {
         let path = self.path::<R>(subject);
         match self.update(subject, decide)? {
             true => Ok(()),
-            // Removed since.
+            // The ledger was removed in the meantime.
             false => Err(LedgerError::NotAFile { path }.into()),
         }
     }
 }
 
-/// The value of an environment variable that is not empty.
+/// Returns the value of an environment variable that is not empty.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -162,7 +162,7 @@ fn line_of(value: &impl Serialize) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The uses in a ledger, of which every line is whole.
+/// Parses the uses in a ledger, in which every line is complete.
 fn parse<R: Record>(bytes: &[u8], expected: &Header, path: &Path) -> Result<Vec<R>> {
     let damaged = |line| LedgerError::Damaged { path: path.to_path_buf(), line };
     let mut lines = bytes.split_inclusive(|b| *b == b'\n');
@@ -185,13 +185,13 @@ fn open(path: &Path) -> Result<Option<File>> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
-        // Before it is opened, which waits for the other end of a pipe.
+        // Check before opening, because opening a pipe waits for its other end.
         Ok(there) if !there.is_file() => return Err(not_a_file()),
         Ok(_) => {}
     }
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
     lock(&file, path)?;
-    // A file that took its place since then is another ledger, which others may have locked.
+    // If the file was replaced since the check, another process may have locked the new ledger.
     let opened = file.metadata().map_err(failed)?;
     match path.symlink_metadata() {
         Ok(there) if there.is_file() && is_same(&there, &opened) => Ok(Some(file)),
@@ -199,8 +199,8 @@ fn open(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Waits for the lock, but not for ever: its holder may be stopped. Without locks, as on some file
-/// systems, two processes could pass at once, so that is an error.
+/// Waits for the lock for a limited time, because its holder may be stopped. A file system without
+/// locks is an error, because two processes could pass at once.
 fn lock(file: &File, path: &Path) -> Result<()> {
     for _ in 0..ATTEMPTS {
         match file.try_lock() {
@@ -225,7 +225,7 @@ fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
 
-/// Puts a line at `end`, for good.
+/// Writes a line at `end` and syncs it.
 fn append(file: &mut File, end: u64, line: &[u8]) -> io::Result<()> {
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
@@ -233,13 +233,13 @@ fn append(file: &mut File, end: u64, line: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a file that holds a line, whole or not at all. Returns false if the name is taken.
+/// Creates a file with one complete line, or no file. Returns false if the name exists.
 fn create(folder: &Path, path: &Path, line: &[u8]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(false);
     }
     make_folder(folder)?;
-    // Without the temporary name that the message would carry. Only the user can read the file.
+    // The message of the error would contain the temporary name. Only the user can read the file.
     let file = tempfile::Builder::new().prefix(".nysketch-").tempfile_in(folder);
     let file = file.map_err(|error| io::Error::from(error.kind()))?;
     file.as_file().write_all(line)?;
@@ -253,7 +253,7 @@ fn create(folder: &Path, path: &Path, line: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Makes a folder, and those above it, that only the user can enter.
+/// Creates a folder and its parents, which only the user can enter.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
     let missing: Vec<&Path> = missing.collect();
@@ -272,7 +272,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the names in a folder last.
+/// Syncs the names in a folder to the disk.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -306,7 +306,7 @@ mod tests {
         (folder, ledgers)
     }
 
-    /// Adds a number that is not there yet; returns those that were.
+    /// Adds a number that is not recorded yet; returns the previous ones.
     fn add(ledgers: &Ledgers, number: u64) -> Result<Vec<u64>> {
         let mut found = Vec::new();
         ledgers.update_or_create::<Number>("s", |uses| {

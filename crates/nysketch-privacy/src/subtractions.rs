@@ -1,21 +1,21 @@
-//! Subtractions that are recorded, so that a repeated job does not take the same rows out twice.
+//! Recorded subtractions, so that a repeated job does not subtract the same rows twice.
 //!
 //! Sums cannot show whether rows were subtracted before: the result has the bytes of a sketch that
-//! never held them. A ledger ([`ledger`](crate::ledger)) therefore keeps the digests of the
+//! never contained them. A ledger ([`ledger`](crate::ledger)) therefore stores the digests of the
 //! sketches in
 //!
 //! ```text
 //! from − what = result
 //! ```
 //!
-//! The *history* of a sketch is the set of all sketches that were subtracted on the way to it. A
+//! The *history* of a sketch is the set of all sketches that were subtracted to obtain it. A
 //! subtraction is refused if its `what` is in the history of its `from`. The same `what` can still
 //! be subtracted from sketches with another history, such as the totals of other days, and an
 //! interrupted subtraction can be repeated from the same `from`.
 //!
-//! This is best effort. A sketch that was merged with others in between has no history, and neither
-//! do sketches of another account. The ledger is also a trace: anyone with the ledger and a sketch
-//! can see whether that sketch was subtracted.
+//! The record is incomplete: a sketch that was merged with others in between has no history, and
+//! sketches of another account have none either. The ledger is also a trace: anyone with the ledger
+//! and a sketch can see whether that sketch was subtracted.
 
 use crate::ledger::{Ledgers, Record};
 use nysketch_core::error::Result;
@@ -24,7 +24,7 @@ use nysketch_core::sketch::Sketch;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// A subtraction, by the digests of the rows' sums ([`Sketch::rows_digest`]).
+/// A subtraction, identified by the digests of the sums ([`Sketch::rows_digest`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -37,8 +37,8 @@ impl Record for Line {
     const KIND: &'static str = "subtractions";
 }
 
-/// Subtracts `what` from `from` and records it before this function returns. Refused if it was
-/// subtracted from a sketch that `from` results from, unless `again` is set.
+/// Subtracts `what` from `from` and records the subtraction before this function returns. Refused
+/// if `what` is in the history of `from`, unless `again` is set.
 ///
 /// ```
 /// use nysketch::ledger::Ledgers;
@@ -61,7 +61,7 @@ impl Record for Line {
 /// ```
 pub fn subtract(from: &mut Sketch, what: &Sketch, again: bool, ledgers: &Ledgers) -> Result<()> {
     let mut result = from.clone();
-    // A sketch without rows changes nothing, so that repeating it is harmless.
+    // Repeating the subtraction of an empty sketch is harmless.
     if what.rows() == 0 {
         return from.subtract(what);
     }
@@ -81,7 +81,7 @@ pub fn subtract(from: &mut Sketch, what: &Sketch, again: bool, ledgers: &Ledgers
     Ok(())
 }
 
-/// Digests of all sketches that were subtracted on the way to a sketch.
+/// Returns the digests of all sketches that were subtracted to obtain a sketch.
 fn history<'a>(lines: &'a [Line], sketch: &'a str) -> HashSet<&'a str> {
     let mut subtracted = HashSet::new();
     let mut seen = HashSet::from([sketch]);
@@ -113,7 +113,7 @@ mod tests {
         users: Vec<Sketch>,
     }
 
-    /// A total in which each of three users has more than twice the rows of its sketch.
+    /// Creates a total in which each of three users has more than twice the rows of its sketch.
     fn days() -> Days {
         let folder = tempfile::tempdir().unwrap();
         let rows: Vec<f64> = (0..600).map(|i| f64::from(i % 60)).collect();
@@ -146,7 +146,7 @@ mod tests {
         let before = rest.to_bytes();
         assert!((0..3).all(|who| is_refused(take(&mut rest, who, false))));
         assert_eq!(rest.to_bytes(), before);
-        // In another order the same sketch results, with the same history.
+        // Another order gives the same sketch and the same history.
         let mut other = total.clone();
         [2, 0, 1].into_iter().for_each(|who| take(&mut other, who, false).unwrap());
         assert_eq!(other.to_bytes(), before);
@@ -159,23 +159,23 @@ mod tests {
     fn other_totals_and_repeated_steps_are_not_concerned() {
         let Days { ledgers, total, users, .. } = &days();
         let take = |from: &mut Sketch, what: &Sketch| subtract(from, what, false, ledgers);
-        // An interrupted job starts from the same total, and has one line.
+        // An interrupted job starts from the same total and has one line.
         for _ in 0..3 {
             take(&mut total.clone(), &users[0]).unwrap();
         }
         let path = ledgers.path::<Line>(&total.plan().fingerprint());
         assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 2);
-        // Another day's total.
+        // The total of another day.
         let mut other = total.clone();
         other.merge(total).unwrap();
         take(&mut other, &users[0]).unwrap();
         assert!(is_refused(take(&mut other, &users[0])));
-        // The rows are put back, and taken out again.
+        // The rows are added again and subtracted again.
         let mut rest = total.clone();
         take(&mut rest, &users[0]).unwrap();
         rest.merge(&users[0]).unwrap();
         take(&mut rest, &users[0]).unwrap();
-        // Nothing can be subtracted any number of times.
+        // An empty sketch can be subtracted any number of times.
         let nothing = Sketch::empty(total.plan().clone());
         take(&mut rest, &nothing).unwrap();
         take(&mut rest, &nothing).unwrap();

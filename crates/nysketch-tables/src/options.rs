@@ -366,7 +366,7 @@ impl ReadOptions {
         options.rowwise(private).skip_invalid(skip_invalid)
     }
 
-    /// Whether the first line of a csv file is a row, which must not affect how the file is read.
+    /// Whether the first line of a CSV file is a row, which must not affect how the file is read.
     pub(crate) fn first_line_is_row(&self) -> bool {
         self.rowwise && self.header == Header::Absent
     }

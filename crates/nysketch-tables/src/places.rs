@@ -81,6 +81,7 @@ pub enum Text {
 /// A column of vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vector {
+    /// Name of the column.
     pub name: String,
     /// Index of the column in the file.
     pub column: usize,

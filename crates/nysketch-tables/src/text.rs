@@ -328,7 +328,7 @@ mod tests {
         refused(&TimestampMillisecondArray::from(ends.clone()).with_timezone("UTC"));
         refused(&Time32SecondArray::from(vec![i32::MIN, -1, 86_400, i32::MAX]));
         refused(&Time32MillisecondArray::from(vec![i32::MIN, -1, 86_400_000, i32::MAX]));
-        // In 32-bit seconds, the last of these values would be midnight.
+        // In 32-bit seconds, the last value would be midnight.
         let micros = [-1, 86_400_000_000, i64::MAX, (1 << 32) * 1_000_000];
         refused(&Time64MicrosecondArray::from(micros.to_vec()));
         let nanos = [-1, 86_400_000_000_000, i64::MAX, (1 << 32) * 1_000_000_000];

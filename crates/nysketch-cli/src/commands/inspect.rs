@@ -73,7 +73,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
     // Count only the retained rows in the file itself.
     found.plan.witnesses = RawRows::of_plan(plan).witnesses;
     if let Some(release) = release {
-        // A release contains neither skipped rows nor coverage.
+        // A release contains no skipped rows and no coverage.
         (found.kind, found.skipped, found.missed) = ("release", None, None);
         found.rows = Some(release.rows());
     }
@@ -126,8 +126,7 @@ pub fn run(args: &Inspect, common: &Common) -> Result<()> {
 /// ε and δ of the displayed noise if `--noise` is not given.
 const SHOWN_NOISE: [f64; 2] = [1.0, 1e-6];
 
-/// Returns the noise of a release of a private plan; the inner error is the reason why a release is
-/// impossible.
+/// Returns the noise of a release of a private plan; the inner error explains why none is possible.
 fn expected_noise(
     args: &Inspect,
     plan: &Plan,
@@ -186,8 +185,7 @@ fn noise_lines(noise: &ExpectedNoise, text: &mut String) {
     }
 }
 
-/// Returns the sketch with the retained rows of its plan, if they are in a plan next to it and not
-/// in its own file.
+/// Returns the sketch with the retained rows of its plan, if only a plan next to it contains them.
 fn with_witnesses(sketch: &Sketch, path: &Path, common: &Common) -> Result<Option<Sketch>> {
     if !sketch.plan().lacks_witnesses() {
         return Ok(None);

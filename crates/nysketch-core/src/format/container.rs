@@ -18,8 +18,8 @@ const CHUNK: usize = 1 << 16;
 /// A function that receives bytes in order.
 type Out<'a> = &'a mut dyn FnMut(&[u8]);
 
-/// A tensor to write. Its bytes are generated in chunks on demand, because all of them would need
-/// as much memory as the sketch.
+/// A tensor to write. Its bytes are generated in chunks on demand, because a whole tensor may
+/// need as much memory as the sketch.
 pub struct Tensor<'a> {
     name: String,
     dtype: Dtype,

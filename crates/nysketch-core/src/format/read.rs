@@ -21,9 +21,9 @@ pub fn may_be_file(start: &[u8]) -> bool {
 pub struct Opened<'a> {
     /// The tensors that have not been read yet.
     pub reader: Reader<'a>,
-    /// The metadata.
+    /// The metadata of the file.
     pub metadata: Metadata,
-    /// The plan.
+    /// The plan that the file contains.
     pub plan: Arc<Plan>,
     bytes: &'a [u8],
 }

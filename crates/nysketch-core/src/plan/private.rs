@@ -115,8 +115,8 @@ impl Private {
         }
     }
 
-    /// Clips the integer coordinates `q` of a row to the radius around the anchor of its cell: `u =
-    /// q − anchor` becomes `trunc(u · R/√s)` if `s = Σu²`, summed in order, is larger than R².
+    /// Clips the integer coordinates `q` of a row to the radius around the anchor of its cell:
+    /// `u = q − anchor` becomes `trunc(u · R/√s)` if `s = Σu²`, summed in order, is larger than R².
     /// Coordinates have at most 31 bits, so the differences are exact.
     #[inline]
     pub(crate) fn within_radius(&self, anchor: &[f64], q: &mut [f64]) {

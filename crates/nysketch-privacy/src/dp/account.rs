@@ -1,4 +1,4 @@
-//! The terms of a release in a file.
+//! Encoding of the terms of a release.
 
 use crate::dp::{Budget, Mechanism, Rho, Shared, Spending, Terms};
 use nysketch_core::error::names::Named;
@@ -8,7 +8,7 @@ use nysketch_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a release promises, and what each mechanism costs.
+/// The guarantee of a release and the cost of each mechanism.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
@@ -24,7 +24,7 @@ pub struct Account {
     person_rows: Option<u64>,
 }
 
-/// What one mechanism costs.
+/// The cost of one mechanism.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cost {
@@ -35,7 +35,7 @@ struct Cost {
 }
 
 impl Account {
-    /// Of terms.
+    /// Creates the account of some terms.
     pub fn of(terms: &Terms) -> Self {
         let cost = |s: &Spending| Cost {
             name: s.mechanism.name().into(),
@@ -68,8 +68,8 @@ impl Account {
         serde_json::from_value(value).map_err(|e| FormatError::Metadata(e.to_string()).into())
     }
 
-    /// The terms of a plan's release. What is claimed follows from them: the file must encode to
-    /// itself again.
+    /// Returns the terms of a plan's release. The claims are computed from the costs, so the file
+    /// must encode to the same bytes again.
     pub fn terms(&self, plan: &Plan) -> Result<Terms> {
         let number =
             |text: &str| text.parse::<f64>().map_err(|_| value_error("ε and δ are numbers"));

@@ -1,5 +1,5 @@
-//! How far one row can move sums, computed a second time: from the bounds, the frame, the radius
-//! and the landmarks of a plan alone, by integers of any length, without any code of
+//! An independent bound on the effect of one row on the sums. It uses only the bounds, the frame,
+//! the radius and the landmarks of a plan, integers of any length, and no code of
 //! [`sensitivity`](super::sensitivity).
 //!
 //! ```text
@@ -11,32 +11,34 @@
 //! kernel         Σ_σ (2²³·√λ + √m·(60 + d/4))² ,   λ = max_i (K↑v)_i / v_i ,   K↑ ≥ K entrywise
 //! ```
 //!
-//! [`check`] compares both whenever noise is drawn: a claim below this bound, or a variance that is
-//! too small for it, is an error, so that a mistake in one computation shows.
+//! [`check`] compares both whenever noise is drawn. A claim below this bound, or a variance that is
+//! too small for it, is an error, so that a mistake in one computation is detected.
 //!
 //! # Proof
-//! *Totals, products.* The pass computes fl(fl(x − c)·fl(1/s))·2^−e and rounds it to a whole
-//! number. [`Dyadic`] has the same roundings of exact numbers. Rounding never reverses an order, so
-//! a row between the bounds has |q_j| ≤ r_j.
+//! *Totals, products.* The pass computes fl(fl(x − c)·fl(1/s))·2^−e and rounds it to an integer.
+//! [`Dyadic`] has the same roundings of exact numbers. Rounding never reverses an order, so a row
+//! between the bounds has |q_j| ≤ r_j.
 //!
-//! *Sums.* Let s be the computed Σu², a sum of d rounded products of whole numbers: s = Σu²·(1 +
-//! θ), |θ| ≤ (d + 2)·2⁻⁵³. The row is left as it is where s ≤ fl(R²), and otherwise each u_k is
-//! multiplied by fl(R/fl(√s)) and truncated: six more roundings. Either way Σu² ≤ R²·(1 + (d +
-//! 16)·2⁻⁵³), and it is a whole number. Squares: no u_k² is larger than their sum.
+//! *Sums.* Let s be the computed Σu², a sum of d rounded products of integers: s = Σu²·(1 + θ), |θ|
+//! ≤ (d + 2)·2⁻⁵³. If s ≤ fl(R²), the row is unchanged. Otherwise each u_k is multiplied by
+//! fl(R/fl(√s)) and truncated: six more roundings. In both cases Σu² ≤ R²·(1 + (d + 16)·2⁻⁵³), and
+//! it is an integer. Squares: no u_k² is larger than their sum.
 //!
-//! *Kernel sums.* ‖k(x)‖² ≤ λ_max(K) ≤ max_i (Kv)_i/v_i for any v > 0 (Collatz, Wielandt), and so
-//! for any K↑ ≥ K ≥ 0. v is the vector of the claim: which one it is does not matter, so nothing is
-//! taken on trust. The distance is computed in doubles from singles and lowered by (d + 16)·2⁻⁵³ of
-//! itself, more than its roundings. [`Exponential`] bounds e⁻ˣ from above: x is rounded down to a
-//! multiple of 2⁻⁴⁰ and the factors e^−2^k of its bits are multiplied, each rounded up; they come
-//! from Σ_n (−y)ⁿ/n! ≥ e^−y, cut after an even n, and from squares. Integers of the pass are less
-//! than 60 + d/4 from 2²³κ: see [`kernel`](super::kernel).
+//! *Kernel sums.* ‖k(x)‖² ≤ λ_max(K) ≤ max_i (Kv)_i/v_i for any v > 0 (Collatz, Wielandt), and
+//! therefore for any K↑ ≥ K ≥ 0. v is the vector of the claim; the bound holds for every v, so it
+//! need not be trusted. The distance is computed in doubles from singles and reduced by the factor
+//! 1 − (d + 16)·2⁻⁵³, which exceeds its roundings. [`Exponential`] bounds e⁻ˣ from above: x is
+//! rounded down to a multiple of 2⁻⁴⁰, and the factors e^−2^k of its bits are multiplied, each
+//! rounded up. They are computed from Σ_n (−y)ⁿ/n! ≥ e^−y, truncated after an even n, and from
+//! squares. Integers of the pass differ from 2²³κ by less than 60 + d/4: see
+//! [`kernel`](super::kernel).
 //!
-//! *Frequencies.* [`LONGEST_WAVE`] is the largest value of all angles: they were all computed.
+//! *Frequencies.* [`LONGEST_WAVE`] is the largest value over all angles, every one of which was
+//! computed.
 //!
 //! # Cost
-//! For 1,000 landmarks, 20 columns and 3 bandwidths a tenth of a second, with the vectors; for the
-//! most landmarks that a plan may have, two seconds. Everything else takes microseconds.
+//! A tenth of a second for 1,000 landmarks, 20 columns and 3 bandwidths, including the vectors, and
+//! two seconds for the maximum number of landmarks. Everything else takes microseconds.
 
 use super::dyadic::Dyadic;
 use super::kernel::certificates;
@@ -52,10 +54,10 @@ use nysketch_core::plan::{Features, Plan};
 /// The largest `cos² + sin²` of the integers of the pass, over all angles.
 pub(super) const LONGEST_WAVE: u64 = (1 << 46) + 20_412_552;
 
-/// Bits after the point of entries of K↑.
+/// Number of fractional bits of the entries of K↑.
 const ENTRY_BITS: u32 = 32;
 
-/// Checks that the claims of terms, and their noise, are enough for the independent bound.
+/// Checks that the claims of the terms, and their noise, are sufficient for the independent bound.
 pub(super) fn check(terms: &Terms, plan: &Plan) -> Result<()> {
     let rows = BigUint::from(terms.person_rows.unwrap_or(1));
     for spending in &terms.spendings {
@@ -63,8 +65,8 @@ pub(super) fn check(terms: &Terms, plan: &Plan) -> Result<()> {
         if spending.sensitivity < bound {
             return Err(contradiction(spending.mechanism, &spending.sensitivity, &bound));
         }
-        // ρ·2σ² ≥ Δ², in units of 2⁻⁵⁶ and 2⁻¹⁶; with shares H honest ones, of which 1/64 is for
-        // their shape.
+        // ρ·2σ² ≥ Δ², in units of 2⁻⁵⁶ and 2⁻¹⁶. With H honest shares, 1/64 is reserved for the
+        // deviation of their sum from a discrete Gaussian.
         let (honest, all, left) = match terms.shared {
             None => (1, 1u32, 1u32),
             Some(shared) => (shared.honest, 4096, 3969),
@@ -83,7 +85,7 @@ fn contradiction(mechanism: Mechanism, claimed: &BigUint, bound: &BigUint) -> Er
     Error::SensitivityContradicted { mechanism: mechanism.name(), claimed, bound }
 }
 
-/// An upper bound of Δ² for one row.
+/// Returns an upper bound of Δ² for one row.
 pub(super) fn of_row(mechanism: Mechanism, plan: &Plan) -> Result<BigUint> {
     let Some(private) = &plan.private else { return Err(Error::NotPrivate) };
     Ok(match mechanism {
@@ -105,13 +107,13 @@ pub(super) fn of_row(mechanism: Mechanism, plan: &Plan) -> Result<BigUint> {
     })
 }
 
-/// `⌊R²·(1 + (d + 16)·2⁻⁵³)⌋`.
+/// Returns `⌊R²·(1 + (d + 16)·2⁻⁵³)⌋`.
 fn near_landmark(radius: u64, dims: usize) -> BigUint {
     let square = BigUint::from(radius) * radius;
     (&square * ((1u64 << 53) + dims as u64 + 16)) >> 53u32
 }
 
-/// `r_j²`.
+/// Returns `r_j²`.
 fn farthest_squares(private: &Private, plan: &Plan) -> Vec<BigUint> {
     let frame = &plan.frame;
     let farthest = |j: usize| {
@@ -125,7 +127,7 @@ fn farthest_squares(private: &Private, plan: &Plan) -> Vec<BigUint> {
     (0..plan.columns.len()).map(farthest).collect()
 }
 
-/// `Σ_{i≥j} r_i²·r_j²`.
+/// Returns `Σ_{i≥j} r_i²·r_j²`.
 fn products(squares: &[BigUint]) -> BigUint {
     let (mut before, mut all) = (BigUint::ZERO, BigUint::ZERO);
     for square in squares {
@@ -135,7 +137,7 @@ fn products(squares: &[BigUint]) -> BigUint {
     all
 }
 
-/// Kernel sums at landmarks, with a positive vector for each bandwidth.
+/// Bounds the kernel sums at landmarks, with a positive vector for each bandwidth.
 fn kernel_sums(plan: &Plan, landmarks: &Points, vectors: &[Vec<u32>]) -> Result<BigUint> {
     let fits = |v: &Vec<u32>| v.len() == landmarks.len() && v.iter().all(|x| *x > 0);
     if vectors.len() != plan.bandwidths.len() || !vectors.iter().all(fits) {
@@ -156,7 +158,7 @@ fn kernel_sums(plan: &Plan, landmarks: &Points, vectors: &[Vec<u32>]) -> Result<
     Ok(plan.bandwidths.iter().zip(vectors).map(of_bandwidth).sum())
 }
 
-/// `max_i ⌈(K↑v)_i / v_i⌉` in units of 2⁻³².
+/// Returns `max_i ⌈(K↑v)_i / v_i⌉` in units of 2⁻³².
 fn eigenvalue_bound(
     kernel: Kernel,
     landmarks: &Points,
@@ -188,18 +190,19 @@ fn eigenvalue_bound(
     BigUint::from(ratios.max().unwrap_or(0))
 }
 
-/// Bits after the point of the arguments of exponentials.
+/// Number of fractional bits of the arguments of exponentials.
 const ARGUMENT_BITS: i32 = 40;
 
-/// Bits before the point: arguments from 2⁵ onwards are taken as the largest below.
+/// Number of integer bits of the arguments: arguments of 2⁵ or more are replaced by the largest one
+/// below 2⁵.
 const WHOLE_BITS: i32 = 5;
 
-/// Bits after the point of factors.
+/// Number of fractional bits of the factors.
 const FACTOR_BITS: u32 = 63;
 
-/// Upper bounds of e⁻ˣ.
+/// A table for upper bounds of e⁻ˣ.
 struct Exponential {
-    /// `⌈2⁶³·e^(−2^k)⌉` or one more, for k = −40 … 4.
+    /// `⌈2⁶³·e^(−2^k)⌉` or one more, for k from −40 to 4.
     factors: Vec<u64>,
 }
 
@@ -214,10 +217,10 @@ impl Exponential {
         Exponential { factors }
     }
 
-    /// At least e⁻ˣ for x ≥ 0, in units of 2⁻³².
+    /// Returns an upper bound of e⁻ˣ for x ≥ 0, in units of 2⁻³².
     fn above(&self, x: f64) -> u64 {
         let most = (1u64 << (ARGUMENT_BITS + WHOLE_BITS)) - 1;
-        // Rounded down; a larger x, or one that is infinite, becomes the largest.
+        // Rounded down; a larger or infinite x becomes the largest argument.
         let mut bits = ((x * (1u64 << ARGUMENT_BITS) as f64) as u64).min(most);
         let mut product = 1u64 << FACTOR_BITS;
         while bits != 0 {
@@ -228,15 +231,15 @@ impl Exponential {
     }
 }
 
-/// A product of factors, rounded up.
+/// Returns a product of factors, rounded up.
 fn times_up(a: u64, b: u64) -> u64 {
     (u128::from(a) * u128::from(b)).div_ceil(1 << FACTOR_BITS) as u64
 }
 
-/// `2⁶³·e^−y` of `y = 2^−k`, k ≥ 0, rounded up: terms fall and alternate, so a sum that ends with a
-/// positive term is above.
+/// Returns `2⁶³·e^−y` for `y = 2^−k`, k ≥ 0, rounded up. The terms decrease and alternate in sign,
+/// so a sum that ends with a positive term is an upper bound.
 fn exponential_series(k: i32) -> u64 {
-    /// Bits after the point of a term.
+    /// Number of fractional bits of a term.
     const BITS: u32 = 128;
     let one = BigUint::from(1u32) << BITS;
     let (mut positive, mut negative) = (one.clone(), BigUint::ZERO);
@@ -252,7 +255,7 @@ fn exponential_series(k: i32) -> u64 {
     }
     let units = (positive - negative + ((BigUint::from(1u32) << (BITS - FACTOR_BITS)) - 1u32))
         >> (BITS - FACTOR_BITS);
-    // Below 2⁶³, since e^−y is below one by more than 2⁻⁴¹.
+    // Below 2⁶³, because e^−y is below one by more than 2⁻⁴¹.
     u64::try_from(units).unwrap_or(1 << FACTOR_BITS)
 }
 
@@ -262,8 +265,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Bounds of exponentials are above, and by little: two units of 2⁻³², and 2⁻⁴⁰ of the
-        /// value for the argument.
+        /// The bounds exceed the exponentials by at most two units of 2⁻³², and 2⁻⁴⁰ of the value
+        /// for the rounding of the argument.
         #[test]
         fn exponentials_are_bounded_from_above(x in 0.0f64..31.0, bits in 0i32..50) {
             let exponential = Exponential::new();

@@ -1,33 +1,30 @@
-//! How much may be revealed: (ε, δ), and ρ of zero-concentrated differential privacy, in which
-//! mechanisms add up.
+//! Privacy budgets: (ε, δ), and ρ of zero-concentrated differential privacy, in which costs add up.
 
 use nysketch_core::error::{Error, Result};
 
-/// Bits after the point of [`Rho`].
+/// Number of fractional bits of [`Rho`].
 const RHO_BITS: i32 = 56;
 
-/// How much a mechanism reveals: ρ of zero-concentrated differential privacy (Bun and Steinke
-/// 2016), in units of 2⁻⁵⁶. Noise of
-/// variance σ² on a sum that a row moves by at most Δ costs Δ²/2σ², and what several mechanisms
-/// cost adds up.
+/// The privacy cost of a mechanism: ρ of zero-concentrated differential privacy (Bun and Steinke
+/// 2016), in units of 2⁻⁵⁶. Noise of variance σ² on a sum that a row moves by at most Δ costs
+/// Δ²/2σ², and the costs of several mechanisms add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Rho(pub u64);
 
 impl Rho {
-    /// ρ as a number.
+    /// Returns ρ as a number.
     pub fn value(self) -> f64 {
         self.0 as f64 * 2f64.powi(-RHO_BITS)
     }
 
-    /// Both together.
+    /// Returns the sum of two costs.
     pub fn and(self, other: Rho) -> Rho {
         Rho(self.0.saturating_add(other.0))
     }
 }
 
-/// What a release may reveal: every outcome is at most e^ε times as likely with any one row as
-/// without it, plus δ, and the other
-/// way round.
+/// A privacy budget: every outcome is at most e^ε times as likely with any one row as without it,
+/// plus δ, and the reverse.
 ///
 /// ```
 /// use nysketch::privacy::Budget;
@@ -49,13 +46,12 @@ pub struct Budget {
     pub delta: f64,
 }
 
-/// What the logarithm of δ is taken to be smaller, to pay for rounding: what is computed below are
-/// a dozen operations on
-/// numbers below 10⁵, each of which is off by less than 10⁻¹⁵ of them.
+/// Margin subtracted from the logarithm of δ for rounding errors: the computation below has a dozen
+/// operations on numbers below 10⁵, each with a relative error below 10⁻¹⁵.
 const MARGIN: f64 = 1e-8;
 
 impl Budget {
-    /// ε from 0.0001 to 20 and δ from 10⁻³⁰ to 0.01.
+    /// Accepts ε from 0.0001 to 20 and δ from 10⁻³⁰ to 0.01.
     pub fn new(epsilon: f64, delta: f64) -> Result<Self> {
         if !(1e-4..=20.0).contains(&epsilon) {
             let expected = "between 0.0001 and 20; 20 lets outcomes be half a billion times as \
@@ -70,12 +66,11 @@ impl Budget {
         Ok(Budget { epsilon, delta })
     }
 
-    /// The largest ρ that is within the budget, rounded down.
+    /// Returns the largest ρ within the budget, rounded down.
     pub fn rho(&self) -> Rho {
         let limit = libm::log(self.delta) - MARGIN;
         let within = |rho: f64| log_delta(rho, self.epsilon) <= limit;
-        // A larger ρ than ε is never worth its δ here; ρ far below (ε²/4) / ln(1/δ) is always
-        // within.
+        // A ρ above ε always exceeds the budget; ρ far below (ε²/4) / ln(1/δ) is always within it.
         let (mut low, mut high) = (0u64, units_below(self.epsilon));
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -87,9 +82,8 @@ impl Budget {
         Rho(low)
     }
 
-    /// The ε, at the same δ, for replacing a row: one is removed and one is added, two steps. Sums
-    /// move by at most 2Δ, by the
-    /// triangle inequality, and so
+    /// Returns the ε, at the same δ, for replacing a row: one row is removed and one is added. By
+    /// the triangle inequality, the sums move by at most 2Δ, and therefore
     ///
     /// ```text
     /// ρ' = (2Δ)²/2σ² = 4ρ
@@ -104,7 +98,7 @@ impl Budget {
         self.epsilon_of(Rho(self.rho().0.saturating_mul(4)))
     }
 
-    /// The ε at which a cost ρ has the δ of this budget, rounded up.
+    /// Returns the ε at which a cost ρ has the δ of this budget, rounded up.
     pub fn epsilon_of(&self, rho: Rho) -> f64 {
         let limit = libm::log(self.delta) - MARGIN;
         let (mut low, mut high) = (0.0, rho.value() + 2.0 * (rho.value() * -limit).sqrt());
@@ -123,16 +117,15 @@ fn units_below(rho: f64) -> u64 {
     (rho * 2f64.powi(RHO_BITS)) as u64
 }
 
-/// The least logarithm of δ that is found, over orders α > 1, for what costs ρ at ε (Canonne,
-/// Kamath and Steinke 2020, proposition
-/// 12):
+/// Returns the smallest logarithm of δ found over orders α > 1 for a cost ρ at ε (Canonne, Kamath
+/// and Steinke 2020, proposition 12):
 ///
 /// ```text
 /// δ = exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α
 /// ```
 ///
-/// It holds for every α, so the search need not find the best one. Functions are those of `libm`,
-/// so that all machines find the same.
+/// The formula holds for every α, so the search need not find the best one. The functions come from
+/// `libm`, so that all machines compute the same result.
 fn log_delta(rho: f64, epsilon: f64) -> f64 {
     let at = |log: f64| {
         let over = libm::exp(log);
@@ -172,8 +165,8 @@ mod tests {
         }
     }
 
-    /// δ of Gaussian noise at ε is known: a discrete one costs no less, and the bound must not
-    /// promise less.
+    /// The δ of Gaussian noise at ε is known. Discrete noise costs at least as much, so the bound
+    /// must not be smaller.
     #[test]
     fn never_below_what_gaussian_noise_costs() {
         for (rho, epsilon) in [(0.02f64, 1.0f64), (0.1, 1.0), (0.5, 3.0), (2.0, 8.0)] {

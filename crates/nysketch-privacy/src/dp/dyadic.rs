@@ -1,17 +1,17 @@
-//! Numbers `n·2^e` of any length, and the rounding of doubles: arithmetic that is slow and
-//! obviously correct.
+//! Exact numbers `n·2^e` of any length, and the rounding of doubles: slow and obviously correct
+//! arithmetic.
 //!
-//! Only magnitudes are needed, since rounding to nearest treats both signs alike.
+//! Only magnitudes are needed, because rounding to nearest is symmetric in the sign.
 
 use num_bigint::BigUint;
 
-/// Digits of a double.
+/// Number of significant bits of a double.
 const DIGITS: i64 = 53;
 
-/// Exponent of the least double.
+/// Exponent of the smallest positive double.
 const LEAST: i64 = -1074;
 
-/// `n·2^e ≥ 0`.
+/// A number `n·2^e ≥ 0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dyadic {
     digits: BigUint,
@@ -19,7 +19,7 @@ pub(super) struct Dyadic {
 }
 
 impl Dyadic {
-    /// The magnitude of a finite double.
+    /// Returns the magnitude of a finite double.
     pub fn of(x: f64) -> Self {
         let bits = x.abs().to_bits();
         let (exponent, fraction) = ((bits >> 52) as i64, bits & ((1 << 52) - 1));
@@ -29,7 +29,7 @@ impl Dyadic {
         Dyadic { digits: (fraction | (1 << 52)).into(), exponent: exponent - 1075 }
     }
 
-    /// `|x − y|` of finite doubles.
+    /// Returns `|x − y|` for finite doubles.
     pub fn difference(x: f64, y: f64) -> Self {
         let (a, b) = (Dyadic::of(x), Dyadic::of(y));
         let exponent = a.exponent.min(b.exponent);
@@ -44,7 +44,7 @@ impl Dyadic {
         Dyadic { digits, exponent }
     }
 
-    /// The double that is nearest, with no largest one.
+    /// Rounds to the nearest double, with an unbounded exponent.
     pub fn rounded(self) -> Self {
         let excess = (self.digits.bits() as i64 - DIGITS).max(LEAST - self.exponent);
         if excess <= 0 {
@@ -53,9 +53,9 @@ impl Dyadic {
         Dyadic { digits: half_even(&self.digits, excess), exponent: self.exponent + excess }
     }
 
-    /// The double that is nearest to `1/x`, x > 0.
+    /// Returns the double nearest to `1/x`, x > 0.
     pub fn inverse(&self) -> Self {
-        // Twice as many digits as a double has, and a last one that is set where digits are lost.
+        // Twice as many bits as a double, and a last bit that is set if bits are lost.
         let places = self.digits.bits() + 2 * DIGITS as u64;
         let one = BigUint::from(1u32) << places;
         let (whole, rest) = (&one / &self.digits, &one % &self.digits);
@@ -64,18 +64,18 @@ impl Dyadic {
         Dyadic { digits: (whole << 1u32) + more, exponent }.rounded()
     }
 
-    /// The exact product.
+    /// Returns the exact product.
     pub fn times(&self, other: &Dyadic) -> Self {
         let exponent = self.exponent + other.exponent;
         Dyadic { digits: &self.digits * &other.digits, exponent }
     }
 
-    /// The exact product with a power of two.
+    /// Returns the exact product with a power of two.
     pub fn scaled(self, exponent: i64) -> Self {
         Dyadic { exponent: self.exponent + exponent, ..self }
     }
 
-    /// The nearest whole number.
+    /// Returns the nearest integer.
     pub fn whole(&self) -> BigUint {
         if self.exponent >= 0 {
             return &self.digits << self.exponent;
@@ -83,13 +83,13 @@ impl Dyadic {
         half_even(&self.digits, -self.exponent)
     }
 
-    /// n of `n·2^exponent`, for exponents that are no larger than its own.
+    /// Returns n of `n·2^exponent`, for exponents up to its own.
     fn digits_at(&self, exponent: i64) -> BigUint {
         &self.digits << (self.exponent - exponent)
     }
 }
 
-/// `n / 2^bits` rounded to the nearest integer, halves to the even one.
+/// Returns `n / 2^bits` rounded to the nearest integer, ties to even.
 fn half_even(n: &BigUint, bits: i64) -> BigUint {
     let whole = n >> bits;
     let rest = n - (&whole << bits);
@@ -103,21 +103,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any double but infinities and NaN.
+    /// Any finite double.
     fn double() -> impl Strategy<Value = f64> {
         any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |x| x.is_finite())
     }
 
-    /// The value of a number that is a double.
+    /// Converts a number that is exactly a double.
     fn value(x: &Dyadic) -> f64 {
         let digits: u64 = (&x.digits).try_into().unwrap();
-        // Two steps, since 2^e of the least doubles is none.
+        // In two steps, because 2^e of the smallest doubles cannot be represented.
         let half = (x.exponent / 2) as i32;
         digits as f64 * 2f64.powi(half) * 2f64.powi(x.exponent as i32 - half)
     }
 
     proptest! {
-        /// Rounded results are those of the processor.
+        /// Rounded results equal those of the processor.
         #[test]
         fn arithmetic_is_that_of_doubles(x in double(), y in double(), shift in -60i32..60) {
             prop_assert_eq!(value(&Dyadic::of(x)), x.abs());

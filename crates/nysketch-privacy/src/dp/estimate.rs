@@ -1,10 +1,10 @@
-//! The reconstruction of a release: the sums that decoders learn from.
+//! Reconstruction of a release: the sums from which decoders learn.
 //!
-//! What is done to noisy sums costs no privacy. The estimate is a sketch that rows could have, so
-//! that every decoder works on
-//! it as on any other: cells below the noise are pooled with their neighbours, means are drawn to
-//! their landmark as far as noise
-//! explains them, spreads to what they are in all cells, and matrices are made those of some rows.
+//! Processing noisy sums costs no privacy. The reconstruction is a sketch that real rows could have
+//! produced, so that every decoder can use it. Cells below the noise level are pooled with their
+//! neighbours. Means are shrunk towards their landmark by the amount that noise explains, and
+//! variances towards their average over all cells. Matrices are replaced by ones that rows could
+//! have produced.
 
 use super::mechanism::Mechanism;
 use super::release::Release;
@@ -21,21 +21,20 @@ use nysketch_core::sums::{Sum, Sums};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Noisy products beyond this many bits are cut, so that arithmetic on what a file holds cannot
-/// overflow.
+/// Maximum number of bits of noisy products; larger ones are clipped, so that arithmetic on the
+/// content of a file cannot overflow.
 const MOST_BITS: u32 = 100;
 
-/// Returns the number of standard deviations of the noise below which one of `cells` cells counts
-/// as
-/// empty: about the largest of as many draws of noise.
+/// Returns the minimum number of standard deviations of the noise at which one of this many cells
+/// counts as occupied: approximately the expected maximum of this many draws of noise.
 fn seen(cells: usize) -> f64 {
     (2.0 * (cells as f64).ln()).sqrt().max(2.0)
 }
 
-/// Eigenvalues of a covariance are at least this share of the largest.
+/// Minimum ratio of an eigenvalue of a covariance to the largest one.
 const LEAST_EIGENVALUE: f64 = 1e-9;
 
-/// A cell of the release: sums from its landmark, in units.
+/// A cell of the release, relative to its landmark and in units.
 struct Cell {
     rows: f64,
     sum: Vec<f64>,
@@ -43,7 +42,8 @@ struct Cell {
 }
 
 impl Release {
-    /// A sketch that rows could have, as near to the noisy sums as their noise lets one say.
+    /// Returns the reconstruction: a sketch that rows could have produced, as close to the noisy
+    /// sums as their noise justifies.
     pub fn estimate(&self) -> Result<Sketch> {
         let plan = self.plan().clone();
         let mut sums = Sums::zero(&plan);
@@ -59,7 +59,7 @@ impl Release {
             let most = rows * i128::from(FEATURE_ONE);
             let least = if plan.landmarks().is_some() { 0 } else { -most };
             sums[Sum::Features] = noisy.iter().map(|x| (*x).clamp(least, most)).collect();
-            // Not released; all that can be said without it.
+            // The coverage is not released; use its upper bound.
             sums[Sum::Coverage].fill(most);
         }
         if let (Some((totals, _)), Some((products, _))) =
@@ -71,14 +71,15 @@ impl Release {
         Ok(Sketch::from_sums(plan, sums)?.estimated_from(&self.promise()))
     }
 
-    /// How many rows there are in standard deviations of the noise on their number.
+    /// Returns the number of rows divided by the standard deviation of its noise.
     pub fn signal(&self) -> f64 {
         let counts = self.of_mechanism(Mechanism::Counts).or(self.of_mechanism(Mechanism::Rows));
         let Some((counts, noise)) = counts else { return 0.0 };
         self.rows() as f64 / (noise * (counts.len() as f64).sqrt())
     }
 
-    /// The cells that the counts show, with the others pooled into their neighbours.
+    /// Adds the cells whose counts exceed the noise, with the other cells pooled into their
+    /// neighbours.
     fn add_cells(&self, landmarks: &Points, sums: &mut Sums) {
         let plan = self.plan();
         let d = plan.dims();
@@ -101,7 +102,7 @@ impl Release {
         }
         let mut cells: Vec<Cell> = seen.iter().map(|c| cell(*c)).collect();
         let mut merged = vec![1.0; cells.len()];
-        // Each hidden cell goes to the nearest that is seen; together they may be more than noise.
+        // Pool each hidden cell with the nearest visible one: together they may exceed the noise.
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); cells.len()];
         for c in hidden {
             let apart =
@@ -119,7 +120,7 @@ impl Release {
                 let other = cell(c);
                 cells[at].rows += other.rows;
                 for k in 0..d {
-                    // From the landmark that is seen: u + a, and (u + a)².
+                    // Relative to the visible landmark: u + a, and (u + a)².
                     let away = anchors[c * d + k] - anchors[seen[at] * d + k];
                     cells[at].sum[k] += other.sum[k] + other.rows * away;
                     cells[at].square[k] +=
@@ -128,7 +129,7 @@ impl Release {
             }
         }
         let all: f64 = cells.iter().map(|c| c.rows).sum();
-        // What rows are apart within cells on average, for each column.
+        // Average variance of each column within cells.
         let usual: Vec<f64> = (0..d)
             .map(|k| {
                 let within = |c: &Cell| c.square[k] - c.sum[k] * c.sum[k] / c.rows.max(1.0);
@@ -141,7 +142,7 @@ impl Release {
             let mut mean: Vec<f64> = cell.sum.iter().map(|s| s / n).collect();
             let length: f64 = mean.iter().map(|x| x * x).sum();
             let noise = merged * (shift_noise / n).powi(2);
-            // As much as noise alone would explain is taken off (James and Stein).
+            // Subtract the length that noise alone explains (James and Stein).
             let mut factor = (1.0 - d as f64 * noise / length.max(f64::MIN_POSITIVE)).max(0.0);
             let most = if *merged > 1.0 { f64::INFINITY } else { radius };
             if factor * length.sqrt() > most {
@@ -169,7 +170,7 @@ impl Release {
     }
 }
 
-/// The bounds in whole coordinates.
+/// Returns the bounds in integer coordinates.
 fn ends(plan: &Plan) -> Vec<(f64, f64)> {
     let frame = &plan.frame;
     let unit = power_of_two(-frame.exponent[0]);
@@ -179,20 +180,21 @@ fn ends(plan: &Plan) -> Vec<(f64, f64)> {
     pairs.map(|(j, (low, high))| (whole(*low, j), whole(*high, j))).collect()
 }
 
-/// The least sum of squares that is at least `square` and that rows with this sum can have.
+/// Returns the smallest sum of squares that is at least `square` and possible for rows with this
+/// sum.
 fn possible_square(square: i128, sum: i128, rows: i128) -> i128 {
     if rows == 1 {
         return sum * sum;
     }
-    // ⌈sum²/rows⌉ by parts, since sum² may pass 128 bits.
+    // ⌈sum²/rows⌉ in parts, because sum² may exceed 128 bits.
     let (a, b) = (sum / rows, sum % rows);
     let least = a * sum + a * b + (b * b + rows - 1) / rows;
     let square = square.max(least);
     square + ((square ^ sum) & 1)
 }
 
-/// Sums and products that rows can have: the covariance is brought to the nearest one without
-/// negative eigenvalues.
+/// Returns sums and products that rows could have: the covariance is replaced by the nearest one
+/// without negative eigenvalues.
 fn possible_moments(
     totals: &[i128],
     products: &[i128],
@@ -221,7 +223,7 @@ fn possible_moments(
                 eigen.values[k].max(least) * eigen.vectors.get(i, k) * eigen.vectors.get(j, k)
             };
             let value: f64 = (0..d).map(part).sum();
-            // Σp Σq / n by parts.
+            // Σp Σq / n in parts.
             let (a, b) = (sum[i] / rows, sum[i] % rows);
             let whole = a * sum[j] + (b as f64 * mean[j]).round() as i128;
             outer[at(i, j)] = whole + (value * n).round() as i128;
@@ -232,10 +234,9 @@ fn possible_moments(
 }
 
 impl Release {
-    /// Rows like those that were released, drawn from the cells: what landmarks of a second plan
-    /// are chosen from, at no
-    /// cost. Each is the mean of a cell with Gaussian noise as wide as the cell may be, its own
-    /// noise counted in.
+    /// Draws rows that resemble the released ones from the cells, at no cost. The landmarks of a
+    /// second plan are chosen from them. Each row is the mean of a cell plus Gaussian noise, whose
+    /// width includes the noise of the release.
     pub fn like_its_rows(&self, count: usize, seed: u64) -> Result<Table> {
         let (plan, estimate) = (self.plan(), self.estimate()?);
         if !plan.collect.cells || plan.recipe.numbers.iter().any(|n| n.step != Step::AsIs) {
@@ -256,7 +257,7 @@ impl Release {
         for _ in 0..count {
             let cell = draw(&weights, &mut rng).unwrap_or(0);
             let n = weights[cell];
-            // The noise limits what is known about the rows of a cell.
+            // The position of the rows of a cell is uncertain by the noise of its mean.
             let doubt = (shift_noise / n).powi(2) + square_noise / n;
             let row: Vec<f64> = sums
                 .cell_mean(cell, exponents)

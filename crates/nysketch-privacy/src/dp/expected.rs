@@ -1,12 +1,11 @@
-//! The noise that releases of a plan have, before there are any rows, in units that people can
-//! read.
+//! The expected noise of the releases of a plan in readable units, before any rows are read.
 //!
 //! ```text
-//! noise of a cell's sum of column j = σ·2^e·s_j ,     a mean of n rows moves by 1/n of it
+//! noise of a cell's sum of column j = σ·2^e·s_j ,     divided by n for a mean of n rows
 //! ```
 //!
 //! σ is the deviation of the noise on `sums`, 2^e the unit of the frame and s_j the scale of the
-//! column. Nothing here depends on rows.
+//! column. The result does not depend on rows.
 
 use super::budget::Budget;
 use super::mechanism::Mechanism;
@@ -16,7 +15,7 @@ use nysketch_core::error::{Error, Result};
 use nysketch_core::plan::Plan;
 use serde::Serialize;
 
-/// Rows of the means that noise is shown for.
+/// Number of rows of the means in the result.
 pub const ROWS_OF_MEAN: u64 = 1000;
 
 /// The noise of a mechanism.
@@ -25,9 +24,9 @@ pub const ROWS_OF_MEAN: u64 = 1000;
 pub struct MechanismNoise {
     /// Name of the mechanism.
     pub name: &'static str,
-    /// How many numbers it has.
+    /// Number of released numbers.
     pub numbers: usize,
-    /// Δ, how far a row or a person moves them: in rows, kernel values, coordinates or their
+    /// Δ, the maximum effect of a row or a person: in rows, kernel values, coordinates or their
     /// squares.
     pub sensitivity: f64,
     /// Δ² in units of the integers.
@@ -53,7 +52,7 @@ pub struct ColumnNoise {
     pub total: Option<f64>,
 }
 
-/// The noise of a release with this budget, split in the default way.
+/// The noise of a release with this budget, split by default.
 ///
 /// ```
 /// use nysketch::privacy::{Budget, ExpectedNoise};
@@ -77,13 +76,13 @@ pub struct ExpectedNoise {
     pub delta: f64,
     /// The mechanisms of the plan.
     pub mechanisms: Vec<MechanismNoise>,
-    /// The columns of the plan; none where only kernel sums are kept.
+    /// The columns of the plan; empty if the plan has kernel sums only.
     pub columns: Vec<ColumnNoise>,
 }
 
 impl ExpectedNoise {
-    /// For a private plan. An error where the plan, made from a release, has cost more than the
-    /// budget.
+    /// Computes the noise for a private plan. Returns an error if the cost of the plan, which was
+    /// computed from a release, exceeds the budget.
     pub fn of(plan: &Plan, budget: Budget) -> Result<Self> {
         let person_rows = plan.people().map(|people| people.rows);
         let terms = Terms::new(plan, budget, &[], person_rows, None)?;
@@ -120,7 +119,7 @@ fn column_noise(terms: &Terms, plan: &Plan, j: usize) -> Result<ColumnNoise> {
     Ok(ColumnNoise { column: plan.columns[j].clone(), cell_sum, cell_mean, total })
 }
 
-/// A whole number as a double.
+/// Converts an integer to a double.
 fn number(x: &BigUint) -> f64 {
     x.to_string().parse().unwrap_or(f64::INFINITY)
 }

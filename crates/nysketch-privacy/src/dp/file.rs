@@ -1,4 +1,4 @@
-//! A release in a file.
+//! Encoding of releases.
 
 use super::account::Account;
 use crate::dp::Release;
@@ -9,7 +9,7 @@ use nysketch_core::format::read::Opened;
 use safetensors::tensor::Dtype;
 
 impl Release {
-    /// The bytes of the release's file.
+    /// Returns the bytes of the release's file.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.content().encode()
     }
@@ -19,7 +19,7 @@ impl Release {
         self.content().sha256()
     }
 
-    /// What the release's file holds.
+    /// Returns the content of the release's file.
     fn content(&self) -> Content<'_> {
         let mut tensors = plan_tensors(self.plan());
         for (spending, sums) in self.spendings().iter().zip(self.noisy()) {
@@ -32,12 +32,12 @@ impl Release {
         Content::new(metadata.to_json(), tensors)
     }
 
-    /// Reads the bytes of a release's file, checking every rule of the format.
+    /// Decodes a release and checks every rule of the format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(Opened::of_kind(bytes, "release")?)
     }
 
-    /// Reads the noisy sums of a file.
+    /// Reads the noisy sums of an opened file.
     pub fn read(mut opened: Opened<'_>) -> Result<Self> {
         opened.check_fingerprint()?;
         let plan = opened.plan.clone();

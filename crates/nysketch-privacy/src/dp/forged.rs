@@ -1,5 +1,5 @@
-//! Plans that others made up: whatever is in one, the claim is at least the independent bound, and
-//! at most 1 % above it.
+//! Tests with forged plans: for any content, the claim is at least the independent bound, and at
+//! most 1 % above it.
 
 use super::bound;
 use super::mechanism::Mechanism;
@@ -21,15 +21,17 @@ use nysketch_core::recipe::Recipe;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// How many plans are made; `NYSKETCH_FORGED_PLANS` makes more, and `NYSKETCH_FORGED_SEED` others.
+/// Number of plans; `NYSKETCH_FORGED_PLANS` sets another number, and `NYSKETCH_FORGED_SEED` another
+/// seed.
 const PLANS: u64 = 3000;
 
-/// One of some values.
+/// Returns one of some values.
 fn one_of<T: Copy>(rng: &mut ChaCha8Rng, values: &[T]) -> T {
     values[rng.random_range(0..values.len())]
 }
 
-/// Coordinates in units: typical ones, limits, and numbers that integers of 64 bits do not hold.
+/// Returns a coordinate in units: a typical one, a limit, or a number that 64-bit integers cannot
+/// represent.
 fn units(rng: &mut ChaCha8Rng) -> f64 {
     let limit = 2f64.powi(29);
     let at = [0.0, 0.3, 0.5, 1.0, 1.5, 2.5, 200.5, limit, limit + 0.5, limit + 1.0, 2f64.powi(44)];
@@ -45,7 +47,7 @@ fn units(rng: &mut ChaCha8Rng) -> f64 {
     }
 }
 
-/// A double within a few of the next ones.
+/// Returns a double close to `x`.
 fn near(rng: &mut ChaCha8Rng, x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() || rng.random_range(0..3) > 0 {
         return x;
@@ -103,7 +105,7 @@ fn forged_bounds(rng: &mut ChaCha8Rng, frame: &Frame) -> Private {
     Private { low, high, radius, spent: 0, people }
 }
 
-/// Landmarks: spread, near each other, the same, or of odd values.
+/// Returns landmarks that are spread, close to each other, equal, or unusual.
 fn forged_points(rng: &mut ChaCha8Rng, frame: &Frame, m: usize) -> Points {
     let (d, unit) = (frame.dims(), power_of_two(frame.exponent[0]));
     let spread = 2f64.powi(rng.random_range(-10..30));
@@ -126,7 +128,7 @@ fn forged_points(rng: &mut ChaCha8Rng, frame: &Frame, m: usize) -> Points {
     Points::new(d, data)
 }
 
-/// Bandwidths near the distances of points, or anywhere; some are ladders.
+/// Returns bandwidths near the distances of points, or anywhere; some form ladders.
 fn forged_bandwidths(rng: &mut ChaCha8Rng, points: &Points) -> Vec<f64> {
     let apart: f64 = points
         .row(0)
@@ -185,12 +187,12 @@ fn forged_plan(rng: &mut ChaCha8Rng) -> Plan {
     }
 }
 
-/// What became of the mechanisms of a plan.
+/// The results for the mechanisms of some plans.
 #[derive(Debug, Default)]
 struct Found {
-    /// Plans that are refused.
+    /// Number of plans that are refused.
     refused: u64,
-    /// Plans that are accepted.
+    /// Number of plans that are accepted.
     accepted: u64,
     /// Largest ratio of a claim to its bound.
     ratio: f64,
@@ -227,7 +229,7 @@ fn compare(plan: &Plan, found: &mut Found) {
     }
 }
 
-/// Most plans are refused; of the others, claim and bound are within 1 % of each other.
+/// Most plans are refused; for the others, claim and bound differ by at most 1 %.
 #[test]
 fn claims_of_forged_plans_are_their_bounds() {
     let plans = std::env::var("NYSKETCH_FORGED_PLANS");
@@ -248,7 +250,7 @@ fn claims_of_forged_plans_are_their_bounds() {
     assert!(found.accepted > plans / 5 && found.refused > plans / 20, "{found:?}");
 }
 
-/// Claims that are too small are contradicted, and so is a quarter of the variance.
+/// Claims that are too small are refused, and so is a quarter of the variance.
 #[test]
 fn wrong_claims_are_contradicted() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -1,4 +1,4 @@
-//! How far one row can move kernel sums.
+//! The maximum effect of one row on kernel sums.
 //!
 //! ```text
 //! Δ² = max_x Σ_j round(2²³κ̂(x, x̃_j))²  ≤  (√A + √B)² ,   A = 2²³·λ̄ ,   B = m·E²
@@ -6,8 +6,8 @@
 //! E = 64 + ⌈d/4⌉
 //! ```
 //!
-//! for each bandwidth; squares add up over bandwidths. K̂ holds the integers of the pass between
-//! landmarks, κ̂ is the kernel as the pass computes it.
+//! for each bandwidth; squares add up over bandwidths. K̂ contains the integers of the pass for
+//! pairs of landmarks; κ̂ is the kernel as the pass computes it.
 //!
 //! # Proof
 //! *Exact kernel.* Let φ be the feature map of κ, and K the kernel matrix of the landmarks. A row
@@ -15,34 +15,29 @@
 //!
 //! *Error of the pass.* Let u = 2⁻²⁴ and x = −ln κ. A computed distance has a relative error below
 //! 1.01·(d + 4)·u: one rounding of each difference, one of each sum, and that of the rate. It
-//! changes κ by a factor e^±y with y = 1.01·(d + 4)·u·x. This holds at every rung, since squaring
-//! doubles x and y. From x = 20.8 onwards κ is held at 2⁻³⁰, and its integer is zero. The
-//! polynomial
-//! is off by less than 3 units of 2⁻²³ relative to κ. A rung has at most four squarings, which make
-//! that 48 units, and add 15 roundings of u. So
+//! changes κ by a factor e^±y with y = 1.01·(d + 4)·u·x. This holds at every rung, because squaring
+//! doubles x and y. For x ≥ 20.8, κ is held at 2⁻³⁰, and its integer is zero. The relative error of
+//! the polynomial is below 3 units of 2⁻²³. A rung has at most four squarings, which increase that
+//! to 48 units and add 15 roundings of u. Therefore
 //!
 //! ```text
 //! |κ̂ − κ| ≤ κ·η(x) ,   2²³·η(x) ≤ 0.54·(d + 4)·x + 56 ,   and rounding to an integer adds ½
 //! ```
 //!
-//! Since x·e⁻ˣ < 0.37, an integer of the pass is off by less than 0.2·(d + 4) + 57 < E, so that
+//! Because x·e⁻ˣ < 0.37, the error of an integer of the pass is below 0.2·(d + 4) + 57 < E, so that
 //! ‖k̂(x)‖ ≤ 2²³·‖k(x)‖ + √m·E. Tests compare the errors with exact kernels, and the polynomial
-//! with
-//! 2ᶠ at every single.
+//! with 2ᶠ at every single.
 //!
-//! *K⁺ covers the errors.* 2²³K_ij ≤ K⁺_ij, since 2²³K_ij − K̂_ij is below E, and also below
+//! *K⁺ covers the errors.* 2²³K_ij ≤ K⁺_ij, because 2²³K_ij − K̂_ij is below E, and also below
 //! ½ + (K̂_ij + ½)·η/(1 − η) ≤ 2 + ⌊K̂_ij·E/2¹⁷⌋: for x ≤ 20.8 and d ≤ 2¹⁶, 2²³·η/(1 − η) is at
-//! most
-//! 12.4·(d + 4) + 62 < 64·E. No entry of K is negative, so λ_max(2²³K) ≤ λ_max(K⁺).
+//! most 12.4·(d + 4) + 62 < 64·E. No entry of K is negative, so λ_max(2²³K) ≤ λ_max(K⁺).
 //!
-//! *Certificate* (Collatz 1942, Wielandt 1950). A matrix without negative entries has
-//! λ_max ≤ max_i (K⁺v)_i/v_i for any v > 0: these are the row sums of V⁻¹K⁺V, V = diag(v), which
-//! has
-//! the same eigenvalues. So the bound holds whatever v is, and a v near the first eigenvector makes
-//! it small. v comes from [`MULTIPLICATIONS`] multiplications of a power iteration in integers. The
-//! first of them, with v = 1, is the largest row sum, so the bound is never above that. Every
-//! number
-//! is an integer, so the result is the same everywhere.
+//! *Certificate* (Collatz 1942, Wielandt 1950). A matrix without negative entries has λ_max ≤ max_i
+//! (K⁺v)_i/v_i for any v > 0: these are the row sums of V⁻¹K⁺V, V = diag(v), which has the same
+//! eigenvalues. The bound holds for every v, and a v near the first eigenvector makes it small. v
+//! is the result of [`MULTIPLICATIONS`] multiplications of a power iteration in integers. The first
+//! bound, with v = 1, is the largest row sum, so the result is never above that. Every number is an
+//! integer, so the result is the same on all machines.
 //!
 //! # Cost
 //! m²·d/2 operations for the distances, and 30·m²/2 for each bandwidth: 0.05 s for 1,000 landmarks,
@@ -56,18 +51,18 @@ use nysketch_core::numeric::points::Points;
 use nysketch_core::plan::Plan;
 use nysketch_core::plan::private::check_work;
 
-/// Multiplications of a matrix and a vector for each bandwidth.
+/// Number of multiplications of a matrix and a vector for each bandwidth.
 const MULTIPLICATIONS: usize = 30;
 
-/// Bits of the entries of a vector.
+/// Number of bits of the entries of a vector.
 const VECTOR_BITS: u32 = 27;
 
-/// E: the integers of the pass are less than this from 2²³κ.
+/// Returns E: the integers of the pass differ from 2²³κ by less than E.
 pub(super) fn pass_error(dims: usize) -> u64 {
     64 + (dims as u64).div_ceil(4)
 }
 
-/// A positive vector, and what it proves of the largest eigenvalue of a matrix.
+/// A positive vector, and the bound that it proves for the largest eigenvalue of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Certificate {
     /// v.
@@ -76,13 +71,13 @@ pub(super) struct Certificate {
     pub bound: u64,
 }
 
-/// The certificate of each bandwidth.
+/// Returns the certificate of each bandwidth.
 pub(super) fn certificates(plan: &Plan, landmarks: &Points) -> Result<Vec<Certificate>> {
     check_work(landmarks.len(), landmarks.dims(), plan.bandwidths.len())?;
     Ok(matrices(plan, landmarks).iter().map(|matrix| certify(matrix, landmarks.len())).collect())
 }
 
-/// Δ² of kernel sums at landmarks.
+/// Returns Δ² of the kernel sums at landmarks.
 pub(super) fn sensitivity(plan: &Plan, landmarks: &Points) -> Result<BigUint> {
     let error = BigUint::from(pass_error(landmarks.dims()));
     let rounding = error.pow(2) * landmarks.len();
@@ -95,7 +90,7 @@ pub(super) fn sensitivity(plan: &Plan, landmarks: &Points) -> Result<BigUint> {
     Ok(certificates(plan, landmarks)?.into_iter().map(of_bandwidth).sum())
 }
 
-/// The lower triangle of K⁺ for each bandwidth, row after row.
+/// Returns the lower triangle of K⁺ for each bandwidth, row after row.
 fn matrices(plan: &Plan, landmarks: &Points) -> Vec<Vec<u32>> {
     let ladder = plan.kernel.ladder(&plan.bandwidths);
     let error = pass_error(landmarks.dims());
@@ -112,13 +107,13 @@ fn matrices(plan: &Plan, landmarks: &Points) -> Vec<Vec<u32>> {
     matrices
 }
 
-/// How far 2²³κ can be above this integer of the pass.
+/// Returns the maximum excess of 2²³κ over this integer of the pass.
 fn error_of(units: u32, error: u64) -> u32 {
     // At most E, which is below 2¹⁵.
     (2 + ((u64::from(units) * error) >> 17)).min(error) as u32
 }
 
-/// The best certificate of a power iteration.
+/// Returns the best certificate of a power iteration.
 fn certify(triangle: &[u32], m: usize) -> Certificate {
     let mut vector = vec![1u32; m];
     let mut best = Certificate { vector: vector.clone(), bound: u64::MAX };
@@ -136,7 +131,7 @@ fn certify(triangle: &[u32], m: usize) -> Certificate {
     best
 }
 
-/// A symmetric matrix, given by its lower triangle, times a vector.
+/// Multiplies a symmetric matrix, given by its lower triangle, by a vector.
 fn multiply(triangle: &[u32], vector: &[u32]) -> Vec<u64> {
     let mut product = vec![0u64; vector.len()];
     let mut rest = triangle;
@@ -162,7 +157,7 @@ mod tests {
     use nysketch_core::plan::private::MOST_LANDMARKS;
     use proptest::prelude::*;
 
-    /// `2²³κ` by the distance in double precision.
+    /// Returns `2²³κ` from the distance in double precision.
     fn exact_units(kernel: Kernel, points: &Points, sigma2: f64) -> f64 {
         let pairs = points.row(0).iter().zip(points.row(1));
         let apart = pairs.map(|(a, b)| f64::from(*a) - f64::from(*b));
@@ -173,7 +168,8 @@ mod tests {
         2f64.powf(s * kernel.rate(sigma2)) * 2f64.powi(23)
     }
 
-    /// Two points of d columns, about `scale` apart, and six bandwidths around that.
+    /// Returns two points of d columns at a distance of about `scale`, and six bandwidths of this
+    /// size.
     fn two_points(d: usize, scale: i32, seed: u64, kernel: Kernel) -> (Points, Vec<f64>) {
         let coordinate = |i: usize| {
             let x = nysketch_core::rows::sample::mix(seed ^ i as u64) as f64 / 2f64.powi(64) - 0.5;
@@ -191,7 +187,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
-        /// The integers of the pass are as near to the kernel as is claimed, and K⁺ is above it.
+        /// The integers of the pass are within the claimed error of the kernel, and K⁺ is above it.
         #[test]
         fn kernel_values_are_within_their_error(
             d in 1usize..2000, scale in -20i32..20, seed in any::<u64>(), laplace in any::<bool>(),
@@ -209,7 +205,7 @@ mod tests {
             }
         }
 
-        /// For any matrix the certificate is between the largest eigenvalue, by a long power
+        /// For any matrix, the certificate is between the largest eigenvalue, from a long power
         /// iteration in doubles, and the largest row sum.
         #[test]
         fn certificates_bound_the_largest_eigenvalue(
@@ -233,7 +229,7 @@ mod tests {
             }
             let certificate = certify(&triangle, m);
             let rows = (0..m).map(|i| (0..m).map(|j| at(i, j)).sum::<f64>()).fold(0.0, f64::max);
-            // Doubles round 300 times.
+            // The iteration in doubles rounds 300 times.
             prop_assert!(certificate.bound as f64 >= largest * (1.0 - 1e-9));
             prop_assert!(certificate.bound as f64 <= rows);
         }
@@ -252,13 +248,13 @@ mod tests {
         }
     }
 
-    /// The polynomial is within 3 units of 2ᶠ, relative to it, at every single from −½ to ½. About
-    /// ten seconds.
+    /// The relative error of the polynomial is below 3 units at every single from −½ to ½. Takes
+    /// about ten seconds.
     #[test]
     #[ignore = "looks at 436 million singles"]
     fn every_fraction_is_within_three_units() {
         let mut worst = 0.0f64;
-        // Below 2⁻²⁷ the polynomial is 1 or the single next to it.
+        // Below 2⁻²⁷, the polynomial is 1 or the adjacent single.
         for bits in 0x3200_0000..=0x3f00_0000u32 {
             for f in [f32::from_bits(bits), -f32::from_bits(bits)] {
                 worst =

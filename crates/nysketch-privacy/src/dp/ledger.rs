@@ -1,9 +1,9 @@
-//! Ledgers of releases: what the releases of a sketch cost together.
+//! Ledgers of releases, which record the total cost of the releases of a sketch.
 //!
-//! There is one for each plan, and its lines name the rows' digest ([`Sketch::rows_digest`]), so
-//! that a sketch that is renamed, copied or merged again is still known. It is as complete as a
-//! file can be: releases of the same rows under other plans, in merges, or from other accounts are
-//! not in it.
+//! Each plan has one ledger. Its lines contain the digest of the sums ([`Sketch::rows_digest`]), so
+//! that a sketch is recognised after it has been renamed, copied or merged again. A file cannot
+//! record everything: releases of the same rows under other plans, in merges, or from other
+//! accounts are missing.
 
 use super::budget::Rho;
 use super::terms::Terms;
@@ -13,18 +13,18 @@ use nysketch_core::sketch::Sketch;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A release.
+/// A line that records a release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     /// Digest of the rows' sums.
     sketch: String,
-    /// ε and δ that were asked for.
+    /// The requested ε and δ.
     epsilon: f64,
     delta: f64,
-    /// Its cost ρ in units of 2⁻⁵⁶.
+    /// The cost ρ in units of 2⁻⁵⁶.
     rho: u64,
-    /// SHA-256 of its file; of the masked file, where parties share noise.
+    /// SHA-256 of the file; of the masked file if parties share noise.
     file: String,
 }
 
@@ -32,22 +32,22 @@ impl Record for Line {
     const KIND: &'static str = "releases";
 }
 
-/// The releases that a ledger knows, the latest included.
+/// The releases in a ledger, including the latest one.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Releases {
     /// Number of releases of the sketch.
     pub count: usize,
-    /// Their cost, with that of the releases that the plan was made from.
+    /// Their total cost, including the releases from which the plan was computed.
     pub rho: Rho,
     /// Number of releases of other sketches of the plan.
     pub others: usize,
-    /// Where the ledger is.
+    /// Path of the ledger.
     pub ledger: PathBuf,
 }
 
 impl Releases {
-    /// Records a release before it is given out. `file` is the SHA-256 of its file.
+    /// Records a release before it is published. `file` is the SHA-256 of its file.
     pub(crate) fn note(
         sketch: &Sketch,
         terms: &Terms,
@@ -72,7 +72,7 @@ impl Releases {
         Ok(all)
     }
 
-    /// A warning where the sketch was released before.
+    /// Returns a warning if the sketch has been released before.
     pub fn warning(&self, terms: &Terms) -> Option<String> {
         let delta = terms.budget.delta;
         let epsilon = terms.budget.epsilon_of(self.rho);
@@ -111,14 +111,14 @@ mod tests {
         let budget = Budget::new(1.0, 1e-6).unwrap();
         let noted = |sketch: &Sketch| Release::noted(sketch, budget, &[], &ledgers).unwrap().1;
         assert_eq!((noted(&sketch(0)).count, noted(&sketch(1)).count), (1, 1));
-        // Read from a file, and merged with a sketch of no rows.
+        // Read from a file, and merged with an empty sketch.
         let mut again = Sketch::from_bytes(&sketch(0).to_bytes()).unwrap();
         again.merge(&Sketch::empty(plan.clone())).unwrap();
         let all = noted(&again);
         assert_eq!((all.count, all.others), (2, 1));
         let one = Release::of(&again, budget, &[]).unwrap().rho();
         assert_eq!(all.rho, one.and(one));
-        // A release that is not noted does not count.
+        // A release that is not recorded does not count.
         assert_eq!(noted(&again).count, 3);
     }
 }

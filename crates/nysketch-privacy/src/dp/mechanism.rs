@@ -1,4 +1,4 @@
-//! What is released, and how far one row can move it.
+//! The released sums and the maximum effect of one row on them.
 
 use super::sensitivity;
 use num_bigint::BigUint;
@@ -9,17 +9,17 @@ use nysketch_core::plan::Plan;
 use nysketch_core::sketch::Sketch;
 use nysketch_core::sums::{Sum, Sums};
 
-/// A vector of sums that gets noise of its own.
+/// A vector of sums with its own noise.
 ///
-/// | name | what | length | how far a row moves it |
+/// | name | sums | length | maximum effect of a row |
 /// |---|---|---|---|
 /// | `counts` | rows of each cell | m | 1 |
-/// | `sums` | Σu of each cell, `u` being the whole coordinates from the landmark | m·d | the radius R |
+/// | `sums` | Σu of each cell; `u` = integer coordinates − landmark | m·d | the radius R |
 /// | `squares` | Σu² of each cell | m·d | R² |
 /// | `kernel` | kernel sums, or cosines and sines | L·m, L·2m | about √Σ λ_max(K), or √(Lm) |
-/// | `rows` | the number of rows, where there are no cells | 1 | 1 |
+/// | `rows` | the number of rows, in plans without cells | 1 | 1 |
 /// | `totals` | Σq | d | the longest q within the bounds |
-/// | `products` | Σqqᵀ | d(d+1)/2 | its square, or less |
+/// | `products` | Σqqᵀ | d(d+1)/2 | at most its square |
 ///
 /// ```
 /// use nysketch::privacy::Mechanism;
@@ -52,17 +52,17 @@ impl Named for Mechanism {
 }
 
 impl Mechanism {
-    /// Its name.
+    /// Returns the name of the mechanism.
     pub fn name(self) -> &'static str {
         name_of(self)
     }
 
-    /// The name of its tensor in files.
+    /// Returns the name of its tensor in files.
     pub(crate) fn tensor(self) -> String {
         format!("noisy.{}", self.name())
     }
 
-    /// What is released of the sketches of a plan.
+    /// Returns the mechanisms of a plan.
     pub fn of_plan(plan: &Plan) -> Vec<Mechanism> {
         let collect = plan.collect;
         let mut all = Vec::new();
@@ -81,7 +81,7 @@ impl Mechanism {
         all
     }
 
-    /// How much of the budget it gets beside the others where nothing is said.
+    /// Returns the default share of the budget, relative to the other mechanisms.
     pub(super) fn default_share(self) -> f64 {
         match self {
             Mechanism::Counts => 4.0,
@@ -94,7 +94,7 @@ impl Mechanism {
         }
     }
 
-    /// How many numbers it has.
+    /// Returns the number of released numbers.
     pub fn len(self, plan: &Plan) -> usize {
         let (d, m) = (plan.dims(), plan.features.points().len());
         match self {
@@ -107,8 +107,8 @@ impl Mechanism {
         }
     }
 
-    /// What one unit of its integers is: one row, a kernel value, or a coordinate of the plan or
-    /// its square.
+    /// Returns the value of one unit of its integers: one row, a kernel value, or a coordinate of
+    /// the plan or its square.
     pub fn unit(self, plan: &Plan) -> f64 {
         let unit = power_of_two(plan.frame.exponent[0]);
         match self {
@@ -119,18 +119,16 @@ impl Mechanism {
         }
     }
 
-    /// The square of the Euclidean distance by which adding or removing one row can move it, in
-    /// units of its integers,
-    /// rounded up. Plans that are not private have no bound, and plans whose numbers break a rule
-    /// of FORMAT.md none that holds:
-    /// both are errors.
+    /// Returns the square of the maximum Euclidean distance by which adding or removing one row
+    /// moves the sums, in units of their integers, rounded up. Returns an error for a plan that is
+    /// not private, or whose numbers break a rule of FORMAT.md.
     pub fn sensitivity(self, plan: &Plan) -> Result<BigUint> {
         sensitivity::of_row(self, plan)
     }
 
-    /// Its sums without noise. Those of cells are taken from the landmark, `u = q − a`: Σu = Σq −
-    /// na and Σu² = Σq² − 2aΣq + na²,
-    /// which is linear. Sums beyond 128 bits, which no sketch that was read has, are an error.
+    /// Returns the sums without noise. The sums of cells are relative to the landmark, `u = q − a`:
+    /// Σu = Σq − na and Σu² = Σq² − 2aΣq + na², which is linear. Sums beyond 128 bits, which cannot
+    /// occur in a sketch from a file, are an error.
     pub fn exact(self, sketch: &Sketch) -> Result<Vec<i128>> {
         let (plan, sums): (_, &Sums) = (sketch.plan(), sketch.sums());
         let exact = match self {
@@ -157,12 +155,12 @@ impl Mechanism {
     }
 }
 
-/// `Σq − na` of a cell, at a place of its sums; `None` beyond 128 bits.
+/// Returns `Σq − na` at an index of a cell's sums; `None` beyond 128 bits.
 fn sum_from(sums: &Sums, cell: usize, at: usize, anchor: i128) -> Option<i128> {
     sums[Sum::CellSum][at].checked_sub(sums[Sum::CellRows][cell].checked_mul(anchor)?)
 }
 
-/// `Σq² − 2aΣq + na²` of a cell, at a place of its sums; `None` beyond 128 bits.
+/// Returns `Σq² − 2aΣq + na²` at an index of a cell's sums; `None` beyond 128 bits.
 fn square_from(sums: &Sums, cell: usize, at: usize, anchor: i128) -> Option<i128> {
     let mixed = sums[Sum::CellSum][at].checked_mul(anchor)?.checked_mul(2)?;
     let square = sums[Sum::CellRows][cell].checked_mul(anchor.checked_mul(anchor)?)?;

@@ -1,11 +1,9 @@
-//! Differential privacy: noise on exact sums, with a proof that holds for the program as it runs.
+//! Differential privacy: noise on exact sums, with a proof that applies to the program as executed.
 //!
-//! Rows of a private plan ([`Private`](nysketch_core::plan::private::Private)) move sums by no more
-//! than is known beforehand ([`Mechanism`]). A
-//! [`Release`] adds discrete Gaussian noise to them, as much as a [`Budget`] asks for, and holds
-//! nothing else that depends on
-//! the rows. Sums, sensitivities and noise are integers, so nothing is lost to rounding;
-//! docs/PRIVACY.md has the proofs.
+//! Rows of a private plan ([`Private`](nysketch_core::plan::private::Private)) move the sums by at
+//! most a known amount ([`Mechanism`]). A [`Release`] adds the discrete Gaussian noise that a
+//! [`Budget`] requires, and contains no other data that depends on the rows. Sums, sensitivities
+//! and noise are integers, so no rounding errors occur; docs/PRIVACY.md contains the proofs.
 
 pub mod account;
 mod bound;

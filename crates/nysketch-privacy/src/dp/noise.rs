@@ -5,26 +5,24 @@
 //! ```
 //!
 //! Added independently to each number of a vector f(T) of integers, it gives ρ-zero-concentrated
-//! differential privacy where
+//! differential privacy if
 //!
 //! ```text
 //! Σ_k (f_k(T) − f_k(T'))² / σ_k²  ≤  2ρ    for all neighbours T, T'
 //! ```
 //!
 //! (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy", theorem 14,
-//! the multivariate statement).
-//! All numbers of a mechanism have the same σ, so Δ²/σ² ≤ 2ρ is enough.
+//! the multivariate statement). All numbers of a mechanism have the same σ, so Δ²/σ² ≤ 2ρ is
+//! sufficient.
 //!
-//! The algorithms are those of the same paper: every
-//! step compares uniform integers, and probabilities are ratios of integers of any length.
-//! [`Variance`] is made of
-//! integers, and there is no floating-point number in this file. Randomness is the operating
-//! system's.
+//! The algorithms are those of the same paper: every step compares uniform integers, and
+//! probabilities are ratios of integers of any length. A [`Variance`] consists of integers, and
+//! this file contains no floating-point number. The randomness comes from the operating system.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use nysketch_core::error::{Error, Result};
 
-/// Bits after the point of a variance.
+/// Number of fractional bits of a variance.
 pub const VARIANCE_BITS: u32 = 16;
 
 /// A variance σ² > 0, in units of 2⁻¹⁶.
@@ -39,7 +37,7 @@ pub const VARIANCE_BITS: u32 = 16;
 pub struct Variance(BigUint);
 
 impl Variance {
-    /// A number of units of 2⁻¹⁶, at least one: without noise there is no privacy.
+    /// Creates a variance from units of 2⁻¹⁶, at least one: without noise there is no privacy.
     pub fn new(units: impl Into<BigUint>) -> Result<Self> {
         let units = units.into();
         if units == BigUint::ZERO {
@@ -48,7 +46,7 @@ impl Variance {
         Ok(Variance(units))
     }
 
-    /// The least one with `numerator / denominator ≤ σ²`.
+    /// Returns the smallest variance with `numerator / denominator ≤ σ²`.
     pub(super) fn at_least(numerator: BigUint, denominator: &BigUint) -> Result<Self> {
         if *denominator == BigUint::ZERO {
             return Err(Error::parameter("the cost of noise", "positive", 0));
@@ -57,7 +55,7 @@ impl Variance {
         Variance::new(units / denominator)
     }
 
-    /// In units of 2⁻¹⁶.
+    /// Returns the variance in units of 2⁻¹⁶.
     pub fn units(&self) -> &BigUint {
         &self.0
     }
@@ -69,10 +67,10 @@ impl std::fmt::Display for Variance {
     }
 }
 
-/// Random bytes taken from the operating system at once.
+/// Number of random bytes requested from the operating system at once.
 const BYTES: usize = 1 << 12;
 
-/// The randomness of the operating system. It cannot be seeded.
+/// The random number generator of the operating system. It cannot be seeded.
 pub(super) struct Randomness {
     bytes: Box<[u8; BYTES]>,
     used: usize,
@@ -88,13 +86,13 @@ impl Randomness {
             getrandom::fill(&mut self.bytes[..]).map_err(|e| Error::Randomness(e.to_string()))?;
             self.used = 0;
         }
-        // No byte is used twice, or kept.
+        // No byte is used twice or kept in memory.
         let byte = std::mem::take(&mut self.bytes[self.used]);
         self.used += 1;
         Ok(byte)
     }
 
-    /// One of 0 … n − 1, all equally likely.
+    /// Returns a uniform integer from 0 to n − 1.
     fn below(&mut self, n: &BigUint) -> Result<BigUint> {
         let bits = (n - 1u32).bits();
         let spare = (8 - bits % 8) % 8;
@@ -117,13 +115,13 @@ impl Randomness {
         Ok(self.byte()? & 1 == 1)
     }
 
-    /// True with probability p/q ≤ 1.
+    /// Returns true with probability p/q ≤ 1.
     fn happens(&mut self, p: &BigUint, q: &BigUint) -> Result<bool> {
         Ok(self.below(q)? < *p)
     }
 
-    /// True with probability exp(−p/q), p ≤ q: the first k at which something of probability p/(qk)
-    /// does not happen is odd.
+    /// Returns true with probability exp(−p/q), p ≤ q: the first k at which an event of probability
+    /// p/(qk) does not occur is odd.
     fn decays_once(&mut self, p: &BigUint, q: &BigUint) -> Result<bool> {
         let mut k = 1u32;
         while self.happens(p, &(q * k))? {
@@ -132,7 +130,8 @@ impl Randomness {
         Ok(k % 2 == 1)
     }
 
-    /// True with probability exp(−p/q): e⁻¹ for each whole, and the rest.
+    /// Returns true with probability exp(−p/q), as a product of one factor e⁻¹ for each whole unit
+    /// and a factor for the remainder.
     fn decays(&mut self, p: &BigUint, q: &BigUint) -> Result<bool> {
         let one = BigUint::from(1u32);
         let mut rest = p.clone();
@@ -145,7 +144,7 @@ impl Randomness {
         self.decays_once(&rest, q)
     }
 
-    /// Discrete Laplace noise, P(x) ∝ exp(−|x|/t).
+    /// Draws discrete Laplace noise, P(x) ∝ exp(−|x|/t).
     fn laplace(&mut self, t: &BigUint) -> Result<BigInt> {
         let one = BigUint::from(1u32);
         loop {
@@ -158,7 +157,7 @@ impl Randomness {
                 wholes += 1u32;
             }
             let (size, negative) = (part + t * wholes, self.coin()?);
-            // Or zero would come twice as often.
+            // Otherwise zero would be twice as likely.
             if !(negative && size == BigUint::ZERO) {
                 let sign = if negative { Sign::Minus } else { Sign::Plus };
                 return Ok(BigInt::from_biguint(sign, size));
@@ -166,11 +165,10 @@ impl Randomness {
         }
     }
 
-    /// Discrete Gaussian noise.
+    /// Draws discrete Gaussian noise.
     pub fn gaussian(&mut self, variance: &Variance) -> Result<BigInt> {
-        // σ² = a/b and t = ⌊σ⌋ + 1: Laplace noise y is kept with probability exp(−(|y| − σ²/t)² /
-        // 2σ²), which is
-        // exp(−(|y|bt − a)² / 2abt²).
+        // σ² = a/b and t = ⌊σ⌋ + 1: Laplace noise y is kept with probability
+        // exp(−(|y| − σ²/t)² / 2σ²) = exp(−(|y|bt − a)² / 2abt²).
         let (a, b) = (variance.units(), BigUint::from(1u32 << VARIANCE_BITS));
         let t = (a / &b).sqrt() + 1u32;
         let (bt, ratio) = (&b * &t, 2u32 * a * &b * &t * &t);
@@ -195,8 +193,8 @@ mod tests {
         (0..count).map(draw).collect()
     }
 
-    /// Chi-square against the exact probabilities; a right sampler fails once in 10⁷ runs for each
-    /// variance.
+    /// Chi-square test against the exact probabilities; a correct sampler fails once in 10⁷ runs
+    /// for each variance.
     #[test]
     fn small_variances_have_the_exact_probabilities() {
         for units in [1u32, 6_554, 32_768, 65_536, 150_000, 9 << 16, 100 << 16] {
@@ -204,7 +202,7 @@ mod tests {
             let drawn = draw(&Variance::new(units).unwrap(), 20_000);
             let weight = |x: i64| (-(x * x) as f64 / (2.0 * sigma2)).exp();
             let total: f64 = (-200..=200).map(weight).sum();
-            // Values in bins of at least 10 expected draws, the tails in two bins.
+            // Each bin has at least 10 expected draws; the tails are two bins.
             let most = (0..200).rev().find(|x| 20_000.0 * weight(*x) / total >= 10.0).unwrap();
             let expected: Vec<f64> = (-most..=most).map(|x| 20_000.0 * weight(x) / total).collect();
             let mut seen = vec![0.0; expected.len()];
@@ -227,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Mean, variance and fourth moment, six standard errors.
+    /// Mean, variance and fourth moment agree within six standard errors.
     #[test]
     fn large_variances_have_the_moments_of_a_gaussian() {
         for bits in [20u32, 41, 63] {

@@ -6,12 +6,12 @@ use nysketch_core::plan::private::People;
 use nysketch_core::planning::PrivateParams;
 use nysketch_core::rows::Table;
 
-/// Number of points that landmarks are chosen from where there are no public rows.
+/// Number of points from which landmarks are chosen if there are no public rows.
 const POINTS: usize = 20_000;
 
-/// Returns the parameters of a plan for rows that were released before: the cost of that release
-/// counts in later ones. Both must protect the same unit, single rows or people by the same column.
-/// (One more row of a person may displace another row of that person.)
+/// Returns the parameters of a plan for rows that have been released before: the cost of that
+/// release counts in later ones. Both must protect the same unit, single rows or people by the same
+/// column. (One more row of a person may displace another row of that person.)
 pub fn after(mut params: PrivateParams, release: &Release) -> Result<PrivateParams> {
     let now = protected(params.people.as_ref());
     let before = protected(release.plan().people());
@@ -28,8 +28,8 @@ fn protected(people: Option<&People>) -> String {
     people.map_or("single rows".into(), |people| format!("people by '{}'", people.column))
 }
 
-/// Returns rows to choose landmarks from where there are no public rows: points all over the
-/// bounds, or rows like those of a release, whose cost then counts.
+/// Returns rows from which landmarks are chosen if there are no public rows: points spread over the
+/// bounds, or rows that resemble those of a release, whose cost then counts.
 pub fn made_up(
     params: PrivateParams,
     release: Option<&Release>,

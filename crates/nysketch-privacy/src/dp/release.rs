@@ -1,4 +1,4 @@
-//! A release: sums with noise, and the account of what they cost.
+//! A release: noisy sums and the account of their cost.
 
 use super::budget::{Budget, Rho};
 use super::ledger::Releases;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 pub struct SpendingSummary {
     /// Name of the mechanism.
     pub name: &'static str,
-    /// How many numbers it has.
+    /// Number of released numbers.
     pub numbers: usize,
-    /// What it costs.
+    /// The privacy cost.
     pub rho: f64,
-    /// Square of how far a row can move it, an integer.
+    /// Square of the maximum effect of a row, an integer.
     pub sensitivity_squared: String,
     /// Standard deviation of the noise, in units of its integers.
     pub deviation: f64,
 }
 
-/// Sums with noise: what may be given away. No number in it that depends on rows is exact, the
-/// number of rows included.
+/// Noisy sums that can be published. No number in a release that depends on rows is exact,
+/// including the number of rows.
 ///
 /// ```
 /// use nysketch::privacy::{Budget, Release};
@@ -44,7 +44,7 @@ pub struct SpendingSummary {
 ///
 /// let release = Release::of(&sketch, Budget::new(1.0, 1e-6)?, &[])?;
 /// assert!(release.rows().abs_diff(50_000) < 1000);
-/// // Models are learned from what the release says about the sums.
+/// Models are learned from the reconstruction of the release.
 /// let model = fit(&release.estimate()?, &FitParams::new(Task::Kmeans, 2))?;
 /// assert_eq!(model.k(), 2);
 /// assert_eq!(Release::from_bytes(&release.to_bytes())?, release);
@@ -59,25 +59,24 @@ pub struct Release {
 }
 
 impl Release {
-    /// Adds noise to the sums of a sketch. `shares` says how the budget is split, each mechanism
-    /// named once, in any unit; it may
-    /// be empty. Takes no seed: the randomness is the operating system's, and no two releases are
-    /// the same.
+    /// Adds noise to the sums of a sketch. `shares` splits the budget in any unit, each mechanism
+    /// at most once; it may be empty. There is no seed: the randomness comes from the operating
+    /// system, and no two releases are equal.
     ///
-    /// Where the plan was made from another release, the budget is for both together: what that one
-    /// cost is not spent again.
+    /// If the plan was computed from another release, the budget covers both, and the cost of the
+    /// earlier release is subtracted.
     pub fn of(sketch: &Sketch, budget: Budget, shares: &[(Mechanism, f64)]) -> Result<Self> {
         sketch.check_exact("release")?;
         let plan = sketch.plan().clone();
-        // A sketch of no rows is one of people, too.
+        // An empty sketch has 0 rows per person; the limit of the plan applies nevertheless.
         let least = plan.people().map(|people| people.rows);
         let terms = Terms::new(&plan, budget, shares, sketch.person_rows().max(least), None)?;
         let noisy = terms.noisy(sketch)?;
         Ok(Release { plan, terms, noisy })
     }
 
-    /// Makes a release as [`of`](Self::of) does, and records it in the ledger of the sketch before
-    /// this function returns.
+    /// Creates a release as [`of`](Self::of) does, and records it in the ledger of the sketch
+    /// before this function returns.
     pub fn noted(
         sketch: &Sketch,
         budget: Budget,
@@ -89,7 +88,7 @@ impl Release {
         Ok((release, releases))
     }
 
-    /// A release from what its file holds, or from what parties have added up.
+    /// Creates a release from the content of its file, or from the total of all parties.
     pub(crate) fn from_parts(plan: Arc<Plan>, terms: Terms, noisy: Vec<Vec<i128>>) -> Result<Self> {
         let fits = |(s, sums): (&Spending, &Vec<i128>)| {
             sums.len() == s.mechanism.len(&plan) && sums.iter().all(|x| within(*x))
@@ -100,27 +99,28 @@ impl Release {
         }
     }
 
-    /// What was measured.
+    /// Returns the plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// What it promises and costs.
+    /// Returns the guarantee and the costs.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// What this release may reveal, together with those that its plan was made from.
+    /// Returns the privacy budget of this release together with those from which its plan was
+    /// computed.
     pub fn budget(&self) -> Budget {
         self.terms.budget
     }
 
-    /// What each of its mechanisms costs.
+    /// Returns the cost of each mechanism.
     pub fn spendings(&self) -> &[Spending] {
         &self.terms.spendings
     }
 
-    /// The same with the names of `--json`.
+    /// Returns the cost of each mechanism with the names of `--json`.
     pub fn summary(&self) -> Vec<SpendingSummary> {
         let line = |(s, numbers): (&Spending, &Vec<i128>)| SpendingSummary {
             name: s.mechanism.name(),
@@ -132,28 +132,28 @@ impl Release {
         self.spendings().iter().zip(&self.noisy).map(line).collect()
     }
 
-    /// What this release costs.
+    /// Returns the cost of this release.
     pub fn rho(&self) -> Rho {
         self.terms.rho()
     }
 
-    /// What it costs together with the releases that its plan was made from.
+    /// Returns the cost together with the releases from which the plan was computed.
     pub fn total(&self) -> Rho {
         self.terms.total(&self.plan)
     }
 
-    /// Its noisy sums, in the order of [`spendings`](Self::spendings).
+    /// Returns the noisy sums, in the order of [`spendings`](Self::spendings).
     pub fn noisy(&self) -> &[Vec<i128>] {
         &self.noisy
     }
 
-    /// The noisy sums of a mechanism and the standard deviation of their noise.
+    /// Returns the noisy sums of a mechanism and the standard deviation of their noise.
     pub(super) fn of_mechanism(&self, mechanism: Mechanism) -> Option<(&[i128], f64)> {
         let at = self.spendings().iter().position(|s| s.mechanism == mechanism)?;
         Some((&self.noisy[at], self.spendings()[at].deviation()))
     }
 
-    /// About how many rows: the sum of the noisy counts.
+    /// Returns the approximate number of rows: the sum of the noisy counts.
     pub fn rows(&self) -> u64 {
         let counts = self.of_mechanism(Mechanism::Counts).or(self.of_mechanism(Mechanism::Rows));
         let sum = |all: i128, n: &i128| all.saturating_add(*n);
@@ -161,7 +161,7 @@ impl Release {
         rows.clamp(0, MAX_WEIGHT) as u64
     }
 
-    /// What it promises, in words.
+    /// Returns the guarantee as a sentence.
     pub fn promise(&self) -> String {
         self.terms.promise(&self.plan)
     }

@@ -1,4 +1,5 @@
-//! How far one row can move the sums of a mechanism: the claim that noise is made from.
+//! The sensitivity of a mechanism: the maximum effect of one row on its sums, from which the noise
+//! is computed.
 //!
 //! ```text
 //! Δ = max ‖f(T with x) − f(T)‖₂    over all tables T and rows x, in units of the integers
@@ -13,28 +14,27 @@
 //!
 //! # Proof
 //! *Bounds.* Every x_j is clipped to [low_j, high_j]. q_j(x) is a chain of correctly rounded
-//! operations that rise with x, so |q_j| is largest at one of the bounds, where it is r_j
-//! ([`reach`]). `totals` moves by q, and Σq_j² ≤ Q. `products` has each pair of columns once, and
-//! Σ_{i≥j} (q_i q_j)² = ((Σq_j²)² + Σq_j⁴)/2, which rises with each |q_j|. A row at the bounds
-//! attains both.
+//! operations that are monotone in x, so |q_j| is largest at one of the bounds, where it is r_j
+//! ([`reach`]). `totals` moves by q, and Σq_j² ≤ Q. `products` contains each pair of columns once,
+//! and Σ_{i≥j} (q_i q_j)² = ((Σq_j²)² + Σq_j⁴)/2, which increases with each |q_j|. A row at the
+//! bounds attains both.
 //!
 //! *Cells.* A row is in one cell. It changes one count by one, d sums by u = q − a, and d squares
-//! by u_k². Coordinates are whole numbers below 2³¹, so u is exact. The computed s = Σu_k² has
-//! relative error below (d + 1)·2⁻⁵³. Where s ≤ R², the true one is at most R²(1 + 2⁻³³), d being
-//! at most 2¹⁶. Else u becomes trunc(u·f), f = R/√s: roundings of s, f and the products are below
-//! 2⁻³⁴ together, and truncation only shortens, so Σu_k² ≤ R²(1 + 2⁻³³) again. It is a whole
-//! number, so it is at most P. Squares: Σu_k⁴ ≤ (Σu_k²)² ≤ P².
+//! by u_k². Coordinates are integers below 2³¹, so u is exact. The computed s = Σu_k² has a
+//! relative error below (d + 1)·2⁻⁵³. If s ≤ R², the true sum is at most R²(1 + 2⁻³³), because d is
+//! at most 2¹⁶. Otherwise u becomes trunc(u·f), f = R/√s: the roundings of s, f and the products
+//! are below 2⁻³⁴ together, and truncation only shortens, so Σu_k² ≤ R²(1 + 2⁻³³) again. It is an
+//! integer, so it is at most P. Squares: Σu_k⁴ ≤ (Σu_k²)² ≤ P².
 //!
-//! *Frequencies.* Each adds (cos, sin), which is at most 2⁻¹³ longer than one, squared; a test
-//! looks at every single.
+//! *Frequencies.* Each frequency adds (cos, sin), whose squared length exceeds one by at most 2⁻¹³;
+//! a test checks every single.
 //!
 //! *People.* A person adds at most K rows, so Δ is at most K times that of a row, by the triangle
 //! inequality.
 //!
 //! [`reach`]: nysketch_core::plan::private::Private::reach
 //!
-//! [`bound`](super::bound) computes all of it a second time, in another way; a release compares the
-//! two.
+//! [`bound`](super::bound) computes the same limits independently; a release compares the two.
 
 use super::kernel;
 use super::mechanism::Mechanism;
@@ -42,14 +42,14 @@ use num_bigint::BigUint;
 use nysketch_core::error::{Error, Result};
 use nysketch_core::plan::{Features, Plan};
 
-/// What the radius of cells is exceeded by at most, squared: one part in 2³¹.
+/// Bound on the relative excess over the squared radius of cells: one part in 2³¹.
 const ROUNDING_BITS: u32 = 31;
 
-/// Δ² of a mechanism for one row.
+/// Returns Δ² of a mechanism for one row.
 pub(super) fn of_row(mechanism: Mechanism, plan: &Plan) -> Result<BigUint> {
     let Some(private) = &plan.private else { return Err(Error::NotPrivate) };
-    // Plans can be changed after they were read, and every step of the proofs rests on the rules of
-    // plans.
+    // A plan may have been changed since it was read, and every step of the proofs depends on the
+    // rules of plans.
     plan.check()?;
     let square = match mechanism {
         Mechanism::Counts | Mechanism::Rows => BigUint::from(1u32),
@@ -78,7 +78,7 @@ pub(super) fn of_row(mechanism: Mechanism, plan: &Plan) -> Result<BigUint> {
     Ok(square)
 }
 
-/// P: `Σu²` of a row from its landmark.
+/// Returns P, the maximum of `Σu²` for a row relative to its landmark.
 fn within_radius(radius: u64) -> BigUint {
     let square = BigUint::from(radius).pow(2);
     &square + (&square >> ROUNDING_BITS)
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Cosine and sine depend on the angle from the nearest quarter alone. About ten seconds.
+    /// Cosine and sine depend only on the angle from the nearest quarter. Takes about ten seconds.
     #[test]
     #[ignore = "looks at a thousand million singles"]
     fn every_angle_is_barely_longer_than_one() {

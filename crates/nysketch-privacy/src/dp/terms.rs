@@ -1,4 +1,4 @@
-//! What a release promises, what each part of it costs, and how much noise that takes.
+//! The terms of a release: its guarantee, the cost of each mechanism, and the required noise.
 
 use super::bound;
 use super::budget::{Budget, Rho};
@@ -9,28 +9,27 @@ use nysketch_core::error::{Error, Result};
 use nysketch_core::plan::Plan;
 use nysketch_core::sketch::Sketch;
 
-/// Noise that several parties add a share of each.
+/// Noise of which each of several parties adds a share.
 ///
-/// A sum of discrete Gaussians is nearly one (Kairouz, Liu and Steinke 2021, proposition 14). With
-/// H shares of variance v on D
-/// numbers it costs
+/// A sum of discrete Gaussians is almost a discrete Gaussian (Kairouz, Liu and Steinke 2021,
+/// proposition 14). H shares of variance v on D numbers cost
 ///
 /// ```text
 /// ρ = ½ (Δ/√(Hv) + τ√D)² ,   τ = 10 Σ_{k=1}^{H−1} exp(−2π²v·k/(k+1)) ≤ 10 (H−1) exp(−π²v) ,   v ≥ ½
 /// ```
 ///
-/// v is such that the second term is at most 1/64 of √2ρ, and the first the rest.
+/// v is chosen such that the second term is at most 1/64 of √2ρ, and the first term is the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shared {
-    /// Parties that add noise, N.
+    /// Number of parties that add noise, N.
     pub parties: u64,
-    /// How many of them at least keep their noise to themselves, H.
+    /// Minimum number of parties that keep their noise secret, H.
     pub honest: u64,
 }
 
 impl Shared {
-    /// H from 1 to N − 1: whoever looks may be a party, who knows its own noise.
+    /// Accepts H from 1 to N − 1: the observer may be a party, which knows its own noise.
     pub fn new(parties: u64, honest: u64) -> Result<Self> {
         match parties >= 2 && (1..parties).contains(&honest) {
             true => Ok(Shared { parties, honest }),
@@ -45,13 +44,13 @@ impl Shared {
         }
     }
 
-    /// The variance of each share.
+    /// Returns the variance of each share.
     fn variance(self, sensitivity: &BigUint, rho: Rho, numbers: usize) -> Result<Variance> {
         // Δ²/Hv ≤ (63/64)²·2ρ, ρ = units·2⁻⁵⁶.
         let denominator = BigUint::from(rho.0) * self.honest * 3969u32;
         let central = Variance::at_least((sensitivity << 55) * 4096u32, &denominator)?;
         let others = self.honest.saturating_sub(1) as f64;
-        // 10 (H−1) exp(−π²v) √D ≤ √2ρ/64; a millionth more pays for rounding.
+        // 10 (H−1) exp(−π²v) √D ≤ √2ρ/64; one part in a million is added for rounding.
         let most = (2.0 * rho.value()).sqrt() / 64.0;
         let mut least = 0.5;
         if others > 0.0 {
@@ -60,7 +59,7 @@ impl Shared {
             least = (log / pi2).max(0.5) * (1.0 + 1e-6);
         }
         let units = (least * f64::from(1u32 << VARIANCE_BITS)).ceil();
-        // Far above any that is needed, and written so that NaN fails.
+        // Far above any required value; the negated comparison also fails for NaN.
         if !(units < 2f64.powi(53)) {
             return Err(Error::parameter("the variance of a share", "a number", least));
         }
@@ -68,25 +67,25 @@ impl Shared {
     }
 }
 
-/// What one mechanism costs, and the noise it has for it.
+/// The cost of one mechanism and the noise for that cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spending {
-    /// Which.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// What it costs.
+    /// The privacy cost.
     pub rho: Rho,
-    /// Square of how far a row, or all rows of a person, can move it.
+    /// Square of the maximum effect of a row, or of all rows of a person.
     pub sensitivity: BigUint,
-    /// Variance of the noise on each of its numbers, in units of its integers; of each share, where
-    /// parties share it.
+    /// Variance of the noise on each number, in units of its integers; the variance of each share
+    /// if parties share the noise.
     pub variance: Variance,
-    /// How many such draws are added.
+    /// Number of draws that are added.
     pub draws: u64,
 }
 
 impl Spending {
-    /// The least noise for what it may cost.
+    /// Returns the smallest noise for a cost.
     fn new(mechanism: Mechanism, rho: Rho, plan: &Plan, terms: &Terms) -> Result<Self> {
         let sensitivity = mechanism.sensitivity(plan)?;
         if rho.0 == 0 {
@@ -94,7 +93,7 @@ impl Spending {
                 format!("more for {}: so little takes more noise than there is", mechanism.name());
             return Err(Error::parameter("`spend`", expected, 0));
         }
-        // Rows of a person may all move it the same way.
+        // All rows of a person may have the same effect.
         let sensitivity = sensitivity * BigUint::from(terms.person_rows.unwrap_or(1)).pow(2);
         let (variance, draws) = match terms.shared {
             // σ² ≥ Δ²/2ρ, ρ = units·2⁻⁵⁶.
@@ -106,31 +105,30 @@ impl Spending {
         Ok(Spending { mechanism, rho, sensitivity, variance, draws })
     }
 
-    /// Standard deviation of all noise on a number, in units of the integers.
+    /// Returns the standard deviation of the total noise on a number, in units of the integers.
     pub fn deviation(&self) -> f64 {
         let units: f64 = self.variance.units().to_string().parse().unwrap_or(f64::INFINITY);
         (self.draws as f64 * units / f64::from(1u32 << VARIANCE_BITS)).sqrt()
     }
 }
 
-/// All about a release but its numbers.
+/// The parameters of a release, without its numbers.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Terms {
-    /// What may be revealed.
+    /// The privacy budget.
     pub budget: Budget,
-    /// Most rows of one person, where people are protected; a single row is where `None`.
+    /// Maximum number of rows per person; `None` protects single rows.
     pub person_rows: Option<u64>,
-    /// Who adds the noise, where parties share it.
+    /// The parties that share the noise, if any.
     pub shared: Option<Shared>,
-    /// What each mechanism costs.
+    /// The cost of each mechanism.
     pub spendings: Vec<Spending>,
 }
 
 impl Terms {
-    /// Splits a budget over the mechanisms of a plan. `shares` says how, each mechanism named once,
-    /// in any unit; it may be
-    /// empty. What the plan itself has cost is not spent again.
+    /// Splits a budget over the mechanisms of a plan. `shares` lists shares in any unit, each
+    /// mechanism at most once; it may be empty. The cost of the plan itself is subtracted first.
     pub fn new(
         plan: &Plan,
         budget: Budget,
@@ -141,7 +139,7 @@ impl Terms {
         let Some(private) = &plan.private else { return Err(Error::NotPrivate) };
         let (all, spent) = (budget.rho(), Rho(private.spent));
         let left = all.0.saturating_sub(spent.0);
-        // What is left of rounding is nothing, either.
+        // A remainder in the range of rounding errors counts as zero.
         if left <= all.0 >> 20 {
             let least = budget.epsilon_of(spent);
             let expected =
@@ -151,7 +149,7 @@ impl Terms {
         Terms::of_costs(plan, budget, &split(plan, Rho(left), shares)?, person_rows, shared)
     }
 
-    /// From what each mechanism costs.
+    /// Creates the terms from the cost of each mechanism.
     pub(crate) fn of_costs(
         plan: &Plan,
         budget: Budget,
@@ -181,19 +179,18 @@ impl Terms {
         }
     }
 
-    /// What it costs.
+    /// Returns the cost of the release.
     pub fn rho(&self) -> Rho {
         self.spendings.iter().fold(Rho(0), |all, s| all.and(s.rho))
     }
 
-    /// What it costs together with the releases that its plan was made from.
+    /// Returns the cost together with the releases from which the plan was computed.
     pub fn total(&self, plan: &Plan) -> Rho {
         self.rho().and(Rho(plan.private.as_ref().map_or(0, |p| p.spent)))
     }
 
-    /// The sums of a sketch, each with one draw of noise. Refuses to draw any where an [independent
-    /// bound](super::bound) on what
-    /// a row can do contradicts the terms.
+    /// Returns the sums of a sketch, each with one draw of noise. Draws no noise if an [independent
+    /// bound](super::bound) on the effect of a row contradicts the terms.
     pub(crate) fn noisy(&self, sketch: &Sketch) -> Result<Vec<Vec<i128>>> {
         bound::check(self, sketch.plan())?;
         let mut random = Randomness::of_the_system();
@@ -209,8 +206,8 @@ impl Terms {
         self.spendings.iter().map(noisy).collect()
     }
 
-    /// The terms in lines, as FORMAT.md defines them: all that parties who share noise must agree
-    /// on.
+    /// Returns the terms as lines defined in FORMAT.md. Parties that share noise must agree on every
+    /// line.
     pub(crate) fn text(&self) -> String {
         let Budget { epsilon, delta } = self.budget;
         let (parties, honest) = self.shared.map_or((1, 1), |s| (s.parties, s.honest));
@@ -223,7 +220,7 @@ impl Terms {
         text
     }
 
-    /// The terms in a few words, where they differ from others.
+    /// Summarises the terms, to distinguish them from others in a message.
     pub(crate) fn brief(&self) -> String {
         let Budget { epsilon, delta } = self.budget;
         let honest = self.shared.map_or(String::new(), |s| format!(", {} honest", s.honest));
@@ -236,7 +233,7 @@ impl Terms {
         format!("ε = {epsilon}, δ = {delta:e}{honest}{rows}{split}")
     }
 
-    /// What is promised, in words.
+    /// Returns the guarantee as a sentence.
     pub fn promise(&self, plan: &Plan) -> String {
         let Budget { epsilon, delta } = self.budget;
         let (whom, with) = match (plan.people(), self.person_rows) {
@@ -258,7 +255,7 @@ impl Terms {
     }
 }
 
-/// Noisy sums have at most 120 bits, so that many of them can be added.
+/// Whether a noisy sum has at most 120 bits, so that the sums of many parties can be added.
 pub(super) fn within(sum: i128) -> bool {
     sum.unsigned_abs() < 1 << 120
 }
@@ -289,7 +286,7 @@ fn split(plan: &Plan, rho: Rho, shares: &[(Mechanism, f64)]) -> Result<Vec<(Mech
     let mut left = rho.0;
     let mut costs = Vec::new();
     for (mechanism, share) in mechanisms.iter().zip(all) {
-        // Rounded down, and never more than what is left.
+        // Rounded down, and at most the remainder.
         let part = ((rho.0 as f64 * (share / sum)) as u64).min(left);
         left -= part;
         costs.push((*mechanism, Rho(part)));
@@ -301,14 +298,14 @@ fn split(plan: &Plan, rho: Rho, shares: &[(Mechanism, f64)]) -> Result<Vec<(Mech
 mod tests {
     use super::*;
 
-    /// Probabilities of a discrete Gaussian of this variance, from −60 to 60.
+    /// Returns the probabilities of a discrete Gaussian of this variance, from −60 to 60.
     fn gaussian(variance: f64) -> Vec<f64> {
         let weight = |x: i32| (-f64::from(x * x) / (2.0 * variance)).exp();
         let total: f64 = (-200..=200).map(weight).sum();
         (-60..=60).map(|x| weight(x) / total).collect()
     }
 
-    /// Probabilities of a sum, of which values beyond ±60 are left out.
+    /// Returns the probabilities of a sum, without values beyond ±60.
     fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
         let at = |s: usize| {
             let terms = (0..=120).filter_map(|i| b.get((s + 60).checked_sub(i)?).map(|b| a[i] * b));
@@ -318,8 +315,7 @@ mod tests {
     }
 
     /// The Rényi divergence of sums of discrete Gaussians, computed from their probabilities, is
-    /// within the bound, also where
-    /// shares are so small that their sum is far from a discrete Gaussian.
+    /// within the bound, even for shares so small that their sum is far from a discrete Gaussian.
     #[test]
     fn sums_of_shares_cost_no_more_than_is_claimed() {
         for share in [0.5f64, 0.6, 0.8, 1.0, 2.0, 4.0] {
@@ -335,7 +331,7 @@ mod tests {
                 for moved in [1usize, 2, 3] {
                     let bound = moved as f64 / variance.sqrt() + tau;
                     for order in [1.01f64, 1.5, 2.0, 4.0, 16.0] {
-                        // Where both are far above the rounding of the sums.
+                        // Only values at which both are far above the rounding of the sums.
                         let ratio = |x: usize| {
                             let (p, q) = (all[x], all[x - moved]);
                             if p > 1e-14 && q > 1e-14 {
@@ -368,7 +364,7 @@ mod tests {
             let ratio = honest as f64 * units(&share) / units(&central);
             assert!((1.0..1.04).contains(&ratio), "{ratio}");
         }
-        // Little noise is shared in larger pieces than it would take.
+        // A small total noise requires larger shares than its variance divided by their number.
         let shared = Shared::new(50, 49).unwrap();
         let share = shared.variance(&BigUint::from(1u32), Rho(1 << 56), 400).unwrap();
         let v: f64 = share.units().to_string().parse::<f64>().unwrap() / 65_536.0;

@@ -1,31 +1,29 @@
-//! The two check words of a masked sketch. They are masked like sums, so that their totals are seen
-//! only where all masks
-//! cancel.
+//! The two check words of a masked sketch. They are masked like sums, so that their totals are
+//! visible only if all masks cancel.
 //!
 //! ```text
-//! share_i                    a hash of session, list, subject and party: the total is known beforehand
-//! tag_i = Σ_k r_k x_ik       r_k odd, from a hash of session, list and subject: the total is that of the total sums
+//! share_i = hash(session, list, subject, party)      Σ_i share_i is known in advance
+//! tag_i   = Σ_k r_k x_ik                             Σ_i tag_i = Σ_k r_k Σ_i x_ik
+//! r_k     = an odd hash(session, list, subject)
 //! ```
 //!
-//! A wrong total of shares means that masks are left. A wrong total of tags means that sums were
-//! altered: one altered word
-//! always shows, since r_k has an inverse modulo 2¹²⁸. Everything here is public, so whoever alters
-//! a file on purpose can alter
-//! its tag as well.
+//! A wrong total of shares means that masks remain. A wrong total of tags means that sums were
+//! altered: a single altered word is always detected, because r_k has an inverse modulo 2¹²⁸. All
+//! inputs are public, so anyone who alters a file deliberately can alter its tag as well.
 
 use super::layout::CHECK;
 use super::stream::{Context, each_word};
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
-/// The share of a party.
+/// Returns the share of a party.
 pub(super) fn share(context: &Context<'_>, id: &str) -> i128 {
     let digest: [u8; 32] = Sha256::digest(context.text("share", &[id])).into();
     i128::from_le_bytes(*digest.first_chunk().expect("32 bytes"))
 }
 
-/// The tag of sums. `words` are those of a whole file, of which the check words, at `check`, count
-/// nothing.
+/// Returns the tag of sums. `words` are those of a complete file, in which the check words, at
+/// `check`, are ignored.
 pub(super) fn tag(context: &Context<'_>, words: &[i128], check: &Range<usize>) -> i128 {
     let key: [u8; 32] = Sha256::digest(context.text("tag", &[])).into();
     let mut tag = 0i128;
@@ -37,7 +35,7 @@ pub(super) fn tag(context: &Context<'_>, words: &[i128], check: &Range<usize>) -
     tag
 }
 
-/// The check words of a party.
+/// Returns the check words of a party.
 pub(super) fn words(
     context: &Context<'_>,
     id: &str,

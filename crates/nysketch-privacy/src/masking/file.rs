@@ -1,4 +1,4 @@
-//! The masked sums in a file.
+//! Encoding of masked sketches.
 
 use crate::dp::Terms;
 use crate::dp::account::Account;
@@ -31,17 +31,17 @@ pub struct MaskedBy {
 }
 
 impl Masked {
-    /// The bytes of the masked sketch's file.
+    /// Returns the bytes of the masked sketch's file.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.content().encode()
     }
 
-    /// SHA-256, in hexadecimal, of the file.
+    /// Returns the SHA-256 of the file, in hexadecimal.
     pub fn digest(&self) -> String {
         self.content().sha256()
     }
 
-    /// What the file holds.
+    /// Returns the content of the file.
     fn content(&self) -> Content<'_> {
         let Label { session, party, parties, parties_fingerprint } = self.label();
         let by = MaskedBy {
@@ -64,19 +64,19 @@ impl Masked {
     }
 }
 
-/// The shape of a tensor in a file: two words of 64 bits for each of 128.
+/// Returns the shape of a tensor in a file: two 64-bit words for each 128-bit word.
 fn shape(part: &Part) -> Vec<usize> {
     part.shape.iter().copied().chain([2]).collect()
 }
 
 impl Masked {
-    /// Reads the bytes of a masked sketch's file, checking every rule of the format.
+    /// Decodes a masked sketch and checks every rule of the format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let opened = Opened::of_kind(bytes, "masked")?;
         Self::read(opened)
     }
 
-    /// Reads the masked sums of a file. They obey no rule of sums: every word may be anything.
+    /// Reads the masked sums of an opened file. Every word may have any value.
     pub fn read(mut opened: Opened<'_>) -> Result<Self> {
         let plan = opened.plan.clone();
         let Some(by) = opened.metadata.masked.take() else {
@@ -94,7 +94,7 @@ impl Masked {
         if !terms.as_ref().is_none_or(|terms| is_shared_by(terms, label.parties)) {
             return Err(value_error("the noise of a masked release is that of its parties"));
         }
-        // Memory is taken only for tensors that are there.
+        // Allocate memory only for tensors that the file contains.
         let mut words = Vec::new();
         for part in Layout::of(&plan, terms.as_ref()).0 {
             let bytes = opened.reader.tensor(&part.name, Dtype::U64, &shape(&part))?;
@@ -107,7 +107,7 @@ impl Masked {
     }
 }
 
-/// Whether each of this many parties added a share of the noise.
+/// Whether the terms have this number of parties, each of which added a share of the noise.
 fn is_shared_by(terms: &Terms, parties: usize) -> bool {
     terms.shared.is_some_and(|shared| shared.parties == parties as u64)
 }

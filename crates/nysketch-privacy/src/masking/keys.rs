@@ -12,15 +12,13 @@ use std::path::Path;
 use x25519_dalek::StaticSecret;
 use zeroize::Zeroizing;
 
-/// The first line of a key's file.
+/// The first line of the file of a key.
 const FIRST_LINE: &str = "nysketch secret key 1";
-/// The first bytes of the file of every version.
-/// Bytes that are read of a file.
+/// Maximum number of bytes that are read from a file.
 const LONGEST: usize = 4096;
 
-/// The secret key of a party, overwritten in memory when it is no longer used. Whoever has it can
-/// take the masks of the party
-/// off.
+/// The secret key of a party, overwritten in memory after use. Anyone who has it can remove the
+/// masks of the party.
 ///
 /// ```
 /// use nysketch::ledger::Ledgers;
@@ -48,33 +46,32 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// A new key, by 256 bits of the operating system's randomness.
+    /// Creates a key from 256 random bits of the operating system.
     pub fn random(id: &str) -> Result<Self> {
         let mut bytes = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *bytes).map_err(Error::source)?;
         SecretKey::from_bytes(id, &bytes)
     }
 
-    /// The key with these bytes.
+    /// Creates the key with these bytes.
     pub(super) fn from_bytes(id: &str, bytes: &[u8; 32]) -> Result<Self> {
         check_id(id)?;
         Ok(SecretKey { id: id.to_string(), secret: StaticSecret::from(*bytes) })
     }
 
-    /// The id of its party.
+    /// Returns the id of its party.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What all others may know: the id and the public key.
+    /// Returns the public information: the id and the public key.
     pub fn party(&self) -> Party {
         let public = x25519_dalek::PublicKey::from(&self.secret).to_bytes();
         let public = PublicKey::new(public).expect("X25519 gives the canonical form");
         Party::new(&self.id, public).expect("a checked id")
     }
 
-    /// The secret shared with another party; refused where it would be zero, which anybody can
-    /// guess.
+    /// Returns the secret shared with another party; refused if it is zero, which anyone can guess.
     pub(super) fn shared(&self, other: &Party) -> Result<Zeroizing<[u8; 32]>> {
         let public = x25519_dalek::PublicKey::from(*other.public().bytes());
         let shared = self.secret.diffie_hellman(&public);
@@ -84,9 +81,8 @@ impl SecretKey {
         }
     }
 
-    /// Writes a key that was never used to a file that must not exist yet, and makes its ledger of
-    /// sessions. On Unix only its
-    /// owner can read the file.
+    /// Writes an unused key to a file that must not exist yet, and creates its ledger of sessions.
+    /// On Unix, only the owner can read the file.
     pub fn write_new(&self, path: &Path, ledgers: &Ledgers) -> Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -114,9 +110,9 @@ impl SecretKey {
         written
     }
 
-    /// Reads a key from its file, which may be behind a link, but is not a pipe or a device.
+    /// Reads a key from its file. Links are allowed; pipes and devices are not.
     pub fn read(path: &Path) -> Result<Self> {
-        // Before it is opened, which waits for the other end of a pipe.
+        // Check before opening, because opening a pipe waits for its other end.
         let is_file = path.metadata().map_err(Error::source)?.is_file();
         if !is_file {
             return Err(MaskingError::SecretKeyFile.into());
@@ -131,7 +127,7 @@ impl SecretKey {
     }
 }
 
-/// Id and secret of a key's file.
+/// Parses the id and the secret in the file of a key.
 fn parse(text: &str) -> Option<(&str, Zeroizing<[u8; 32]>)> {
     let mut lines = text.lines();
     let first = lines.next() == Some(FIRST_LINE);
@@ -155,7 +151,7 @@ mod tests {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
-    /// A key that is read from a pipe could be of any other process.
+    /// A key from a pipe could come from any other process.
     #[test]
     #[cfg(unix)]
     fn pipes_and_devices_are_no_keys() {

@@ -1,22 +1,22 @@
-//! Where each sum stands among the words of a masked file.
+//! The layout of the sums in the words of a masked file.
 
 use crate::dp::Terms;
 use nysketch_core::plan::Plan;
 use nysketch_core::sums::{Sum, Sums};
 use std::ops::Range;
 
-/// Check words of a masked file.
+/// Number of check words of a masked file.
 pub(crate) const CHECK: usize = 2;
 
-/// The name of their tensor.
+/// The name of the tensor of check words.
 const CHECK_NAME: &str = "check";
 
-/// What a tensor of words masks.
+/// The content of a tensor of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Words {
     /// A sum of a sketch.
     Sum(Sum),
-    /// The noisy sums of the mechanism at this place of the terms.
+    /// The noisy sums of the mechanism with this index in the terms.
     Noisy(usize),
     /// The check words.
     Check,
@@ -25,22 +25,22 @@ pub(crate) enum Words {
 /// A tensor of words.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// Its name in files.
+    /// Name in files.
     pub name: String,
-    /// What it masks.
+    /// The masked content.
     pub words: Words,
-    /// Its dimensions.
+    /// Dimensions in files.
     pub shape: Vec<usize>,
-    /// Where its words are.
+    /// The range of its words.
     pub range: Range<usize>,
 }
 
-/// The tensors of words in the order of their names, which is that of files.
+/// The tensors of words in the order of their names, as in files.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout(pub Vec<Part>);
 
 impl Layout {
-    /// Of the masked sketches of a plan or, with terms, of its masked releases.
+    /// Returns the layout of the masked sketches of a plan or, with terms, of its masked releases.
     pub fn of(plan: &Plan, terms: Option<&Terms>) -> Self {
         let part = |name: &str, words, shape| Part { name: name.into(), words, shape, range: 0..0 };
         let mut parts: Vec<Part> = match terms {
@@ -68,13 +68,13 @@ impl Layout {
         self.0.last().map_or(0, |part| part.range.end)
     }
 
-    /// Where the check words are.
+    /// Returns the range of the check words.
     pub fn check(&self) -> Range<usize> {
         let check = self.0.iter().find(|part| part.words == Words::Check);
         check.expect("every layout has check words").range.clone()
     }
 
-    /// Sums as words, with zeros for the check words.
+    /// Converts sums to words, with zeros for the check words.
     pub fn words(&self, sums: &Sums) -> Vec<i128> {
         self.gather(|words| match words {
             Words::Sum(sum) => Some(&sums[sum]),
@@ -82,7 +82,7 @@ impl Layout {
         })
     }
 
-    /// Noisy sums as words, with zeros for the check words.
+    /// Converts noisy sums to words, with zeros for the check words.
     pub fn noisy_words(&self, noisy: &[Vec<i128>]) -> Vec<i128> {
         self.gather(|words| match words {
             Words::Noisy(at) => Some(&noisy[at]),
@@ -100,7 +100,7 @@ impl Layout {
         words
     }
 
-    /// Words as sums.
+    /// Converts words to sums.
     pub fn sums(&self, words: &[i128]) -> Sums {
         let mut sums = Sums::none();
         for part in &self.0 {
@@ -111,7 +111,7 @@ impl Layout {
         sums
     }
 
-    /// Words as noisy sums, in the order of the terms.
+    /// Converts words to noisy sums, in the order of the terms.
     pub fn noisy(&self, words: &[i128]) -> Vec<Vec<i128>> {
         let mut noisy: Vec<(usize, Vec<i128>)> = Vec::new();
         for part in &self.0 {

@@ -1,9 +1,9 @@
-//! Ledgers of sessions: what each key has masked.
+//! Ledgers of sessions, which record the sketches that each key has masked.
 //!
-//! The difference of two masked files of one party in one session is the difference of their
-//! sketches, exactly. The ledger of the public key therefore records a session before its masked
-//! sketch is given out, and refuses another sketch from then on. The same sketch again gives the
-//! same bytes, which is harmless.
+//! The difference of two masked files of one party in one session is exactly the difference of
+//! their sketches. The ledger of the public key therefore records a session before its masked
+//! sketch is returned, and refuses any other sketch afterwards. The same sketch gives the same
+//! bytes again, which is harmless.
 
 use super::parties::PublicKey;
 use crate::ledger::{Ledgers, Record};
@@ -13,7 +13,7 @@ use nysketch_core::numeric::digest::sha256;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A masked sketch.
+/// A line that records a masked sketch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Use {
@@ -31,12 +31,12 @@ impl Record for Use {
     const KIND: &'static str = "sessions";
 }
 
-/// Where the ledger of a key is.
+/// Returns the path of the ledger of a key.
 pub fn session_ledger(ledgers: &Ledgers, key: &PublicKey) -> PathBuf {
     ledgers.path::<Use>(&subject(key))
 }
 
-/// Makes the ledger of a key that has not masked anything yet. Refused if there is one.
+/// Creates the ledger of a key that has not masked anything yet. Refused if it exists.
 pub fn new_session_ledger(ledgers: &Ledgers, key: &PublicKey) -> Result<()> {
     match ledgers.create::<Use>(&subject(key))? {
         true => Ok(()),
@@ -44,13 +44,13 @@ pub fn new_session_ledger(ledgers: &Ledgers, key: &PublicKey) -> Result<()> {
     }
 }
 
-/// What names the ledger of a key.
+/// Returns the subject of the ledger of a key.
 fn subject(key: &PublicKey) -> String {
     sha256(key.bytes())
 }
 
-/// Records a use of the key, unless it was used like this before; refuses another use in the same
-/// session.
+/// Records a use of the key, unless the same use is recorded already. Refuses another use in the
+/// same session.
 pub(super) fn record(ledgers: &Ledgers, key: &PublicKey, new: Use) -> Result<()> {
     let there = ledgers.update(&subject(key), |uses: &[Use]| {
         match uses.iter().find(|known| known.session == new.session) {

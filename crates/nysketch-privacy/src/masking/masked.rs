@@ -16,12 +16,12 @@ use nysketch_core::plan::Plan;
 use nysketch_core::sketch::Sketch;
 use std::sync::Arc;
 
-/// What a masked sketch says about itself.
+/// The label of a masked sketch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// The session it belongs to.
+    /// The session of the masked sketch.
     pub session: Session,
-    /// Whose sketch it is.
+    /// The party whose sketch is masked.
     pub party: Party,
     /// Number of parties.
     pub parties: usize,
@@ -29,20 +29,20 @@ pub struct Label {
     pub parties_fingerprint: String,
 }
 
-/// A sketch whose sums are masked: uniform words that say nothing until those of all parties are
-/// [added up](super::Unmasking). The plan is in the clear.
+/// A masked sketch: its words are uniform and reveal no sums until those of all parties are [added
+/// up](super::Unmasking). The plan is not masked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Masked {
     plan: Arc<Plan>,
     label: Label,
-    /// What the sum of all promises, where it is a release.
+    /// The terms of the sum of all parties, if it is a release.
     terms: Option<Terms>,
     /// Masked sums and check words, in the order of their [`Layout`].
     words: Vec<i128>,
 }
 
 impl Masked {
-    /// From the parts of a file.
+    /// Creates a masked sketch from the parts of a file.
     pub(crate) fn from_parts(
         plan: Arc<Plan>,
         label: Label,
@@ -52,27 +52,27 @@ impl Masked {
         Masked { plan, label, terms, words }
     }
 
-    /// What was measured.
+    /// Returns the plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Session and party.
+    /// Returns the session and the party.
     pub fn label(&self) -> &Label {
         &self.label
     }
 
-    /// What the sum over all parties promises, where each has added its share of noise.
+    /// Returns the terms of the sum over all parties, if each has added its share of noise.
     pub fn terms(&self) -> Option<&Terms> {
         self.terms.as_ref()
     }
 
-    /// The masked sums and check words.
+    /// Returns the masked sums and check words.
     pub(crate) fn words(&self) -> &[i128] {
         &self.words
     }
 
-    /// Adds the words of another.
+    /// Adds the words of another masked sketch.
     pub(super) fn add(&mut self, other: &Masked) {
         for (word, more) in self.words.iter_mut().zip(&other.words) {
             *word = word.wrapping_add(*more);
@@ -80,14 +80,13 @@ impl Masked {
     }
 }
 
-/// Masks a sketch for a session: the sum of what all `parties` mask in it is the sketch of all
-/// their rows.
+/// Masks a sketch for a session. The sum of the masked sketches of all `parties` in the session is
+/// the sketch of all their rows.
 ///
-/// The ledger of the key records the session before this function returns, so before the result can
-/// be seen. Masking the same
-/// sketch again gives the same bytes; another one in the same session is refused. So is a key
-/// without a ledger, since its
-/// sessions are not known (see [`new_session_ledger`](super::new_session_ledger)).
+/// The ledger of the key records the session before this function returns, and therefore before
+/// anyone can see the result. Masking the same sketch again gives the same bytes; another sketch in
+/// the same session is refused. A key without a ledger is also refused, because its sessions are
+/// unknown (see [`new_session_ledger`](super::new_session_ledger)).
 pub fn mask(
     sketch: &Sketch,
     key: &SecretKey,
@@ -103,29 +102,28 @@ pub fn mask(
     Ok(masked)
 }
 
-/// The terms on which parties agree who add noise to their sums, so that the total is a
-/// [release](crate::dp::Release) that no one, not even the server, has seen without noise.
+/// The parameters on which parties agree that add noise to their sums. The total is a
+/// [release](crate::dp::Release) that no one has seen without noise, including the server that adds
+/// up the sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseParams {
-    /// What the total may reveal.
+    /// The privacy budget of the total.
     pub budget: Budget,
-    /// How it is split, as in [`Release::of`](crate::dp::Release::of).
+    /// The split of the budget, as in [`Release::of`](crate::dp::Release::of).
     pub spend: Vec<(Mechanism, f64)>,
-    /// How many parties at least keep their noise to themselves: against the server and all others
-    /// together. The fewer they
-    /// are, the more noise each adds.
+    /// Minimum number of parties that keep their noise secret from the server and from all others
+    /// together. Each party adds more noise if this number is smaller.
     pub honest: u64,
-    /// Whether no person has rows at two parties, where the plan protects people. Nothing can check
-    /// it.
+    /// Whether no person has rows at two parties, for plans that protect people. It cannot be
+    /// checked.
     pub other_people: bool,
 }
 
-/// Masks a sketch with a share of noise: the sum of what all `parties` mask with the same
-/// parameters is a release.
+/// Masks a sketch with a share of noise. The sum of the masked sketches of all `parties` with the
+/// same parameters is a release.
 ///
-/// Noise is drawn anew each time, so every session is used once: masking again, also the same
-/// sketch, is refused. The release
-/// counts in the ledger of the sketch, too.
+/// Noise is drawn again on each call, so every session can be used only once: masking again, even
+/// the same sketch, is refused. The release also counts in the ledger of the sketch.
 pub fn mask_noisy(
     sketch: &Sketch,
     key: &SecretKey,
@@ -147,10 +145,10 @@ pub fn mask_noisy(
     let terms = Terms::new(plan, params.budget, &params.spend, person_rows, Some(shared))?;
     let words = Layout::of(plan, Some(&terms)).noisy_words(&terms.noisy(sketch)?);
     let masked = masked(plan, Some(terms.clone()), words, key, parties, session)?;
-    // Never that of another run, whose noise is different.
+    // Never the digest of another call, whose noise differs.
     let digest = masked.digest();
     record(&masked, digest.clone(), ledgers)?;
-    // After the session, so that a refused one costs nothing.
+    // After the session, so that a refused session costs nothing.
     let releases = Releases::note(sketch, &terms, digest, ledgers)?;
     Ok((masked, releases))
 }
@@ -178,7 +176,7 @@ fn record(masked: &Masked, digest: String, ledgers: &Ledgers) -> Result<()> {
     ledger::record(ledgers, &party.public(), new)
 }
 
-/// Refuses sketches that would show more than their sums.
+/// Refuses sketches that would reveal more than their sums.
 fn check_maskable(sketch: &Sketch) -> Result<()> {
     sketch.check_exact("mask")?;
     check_private(sketch.plan())?;
@@ -188,7 +186,7 @@ fn check_maskable(sketch: &Sketch) -> Result<()> {
     }
 }
 
-/// Refuses plans that hold rows of the data, since a plan travels in the clear.
+/// Refuses plans that contain rows of the data, because the plan is not masked.
 pub(crate) fn check_private(plan: &Plan) -> Result<()> {
     match plan.private {
         Some(_) => Ok(()),
@@ -196,8 +194,8 @@ pub(crate) fn check_private(plan: &Plan) -> Result<()> {
     }
 }
 
-/// What is added up, for keys: the fingerprint of the plan or, of a release, the SHA-256 of it and
-/// of the terms.
+/// Returns the subject of the keys: the fingerprint of the plan or, for a release, the SHA-256 of
+/// that fingerprint and of the terms.
 pub(super) fn subject(plan: &Plan, terms: Option<&Terms>) -> String {
     let fingerprint = plan.fingerprint();
     match terms {
@@ -206,7 +204,7 @@ pub(super) fn subject(plan: &Plan, terms: Option<&Terms>) -> String {
     }
 }
 
-/// Words, with check words, under the masks of all pairs that the party is in.
+/// Adds the check words to words, and the masks of all pairs that include the party.
 fn masked(
     plan: &Arc<Plan>,
     terms: Option<Terms>,

@@ -1,16 +1,15 @@
-//! Secure aggregation: the sum of many parties' sketches, and nothing else about any of them.
+//! Secure aggregation: computes the sum of the sketches of many parties and reveals only that sum.
 //!
 //! Sums are integers modulo 2¹²⁸, so masks that cancel make them uniform and leave the total exact.
-//! Every two parties share a
-//! key, which makes a stream of words m_ij. Of two parties the first by id adds the stream to its
-//! sums, the second subtracts
-//! it (Bonawitz et al. 2017, without the recovery of parties that drop out):
+//! Every pair of parties shares a key, which generates a stream of words m_ij. The party with the
+//! smaller id adds the stream to its sums, and the other subtracts it (Bonawitz et al. 2017,
+//! without the recovery of parties that drop out):
 //!
 //! ```text
 //! y_i = x_i + Σ_{j > i} m_ij − Σ_{j < i} m_ji  mod 2¹²⁸          Σ_i y_i = Σ_i x_i
 //! ```
 //!
-//! FORMAT.md, *Masked sketches*, has every byte of it.
+//! FORMAT.md, *Masked sketches*, defines every byte.
 //!
 //! ```
 //! use nysketch::ledger::Ledgers;
@@ -21,20 +20,20 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let ledgers = Ledgers::at(folder.path().join("ledgers"));
 //! let table = |shift: f64| Table::unnamed(1, (0..100).map(|i| f64::from(i) + shift).collect());
-//! // The plan travels in the clear, so it is private: made from no rows.
+//! The plan is not masked, so it is private: computed without rows.
 //! let private = PrivateParams::new([("c0".into(), 0.0, 200.0)]);
 //! let params = PlanParams::default().landmarks(9).private(private.clone());
 //! let plan = Arc::new(plan_for(&private.anywhere(500, 0)?, params)?.plan);
 //! let sketch = |shift| Sketch::of(&plan, &table(shift)?, SketchParams::default(), &());
 //!
-//! // Once: every clinic makes a key, and all have the same list of public ones.
+//! Once: every clinic creates a key, and all have the same list of public keys.
 //! let keys = [SecretKey::random("clinic-a")?, SecretKey::random("clinic-b")?];
 //! for key in &keys {
 //!     key.write_new(&folder.path().join(key.id()), &ledgers)?;
 //! }
 //! let parties = Parties::new(keys.iter().map(SecretKey::party).collect())?;
 //!
-//! // Every time: a new session, in which each masks its own sketch.
+//! Each time: a new session, in which each clinic masks its own sketch.
 //! let session = Session::random()?;
 //! let mut all = Unmasking::default();
 //! for (key, shift) in keys.iter().zip([1.0, 2.0]) {

@@ -1,35 +1,34 @@
-//! The list of parties: who adds up sketches, and by which public keys.
+//! The list of parties of a secure aggregation and their public keys.
 
 use nysketch_core::error::Result;
 use nysketch_core::error::masking::MaskingError;
 use nysketch_core::numeric::digest::{hex, sha256, unhex};
 use std::collections::HashMap;
 
-/// Most parties of a list.
+/// Maximum number of parties in a list.
 pub(crate) const MOST: usize = 10_000;
 
-/// Longest id of a party.
+/// Maximum length of the id of a party.
 const LONGEST_ID: usize = 64;
 
-/// A public key of X25519, in its one canonical form.
+/// A public key of X25519 in canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// The key with these bytes; `None` where they are not the canonical form of a number below
-    /// 2²⁵⁵ − 19, so that two
-    /// keys that look different are different.
+    /// Creates the key with these bytes; `None` unless they are the canonical form of a number
+    /// below 2²⁵⁵ − 19, so that keys with different bytes are different keys.
     pub fn new(bytes: [u8; 32]) -> Option<Self> {
         let too_large = bytes[31] == 0x7f && bytes[1..31] == [0xff; 30] && bytes[0] >= 0xed;
         (bytes[31] < 0x80 && !too_large).then_some(PublicKey(bytes))
     }
 
-    /// From 64 hexadecimal digits.
+    /// Creates a key from 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         PublicKey::new(unhex(text)?)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the key.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -41,7 +40,7 @@ impl std::fmt::Display for PublicKey {
     }
 }
 
-/// A party: its id, and its public key.
+/// A party: its id and its public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Party {
     id: String,
@@ -49,30 +48,30 @@ pub struct Party {
 }
 
 impl Party {
-    /// A party whose id is 1 to 64 letters and digits of ASCII, `.`, `_` and `-`.
+    /// Creates a party. The id consists of 1 to 64 ASCII letters and digits, `.`, `_` and `-`.
     pub fn new(id: &str, public: PublicKey) -> Result<Self> {
         check_id(id)?;
         Ok(Party { id: id.to_string(), public })
     }
 
-    /// A party as a list has it: its id, and its public key in hexadecimal.
+    /// Creates a party from its entry in a list: its id, and its public key in hexadecimal.
     pub fn from_text(id: &str, public: &str) -> Result<Self> {
         let public = PublicKey::from_hex(public);
         Party::new(id, public.ok_or(MaskingError::PublicKey { id: id.to_string() })?)
     }
 
-    /// Its id.
+    /// Returns the id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its public key.
+    /// Returns the public key.
     pub fn public(&self) -> PublicKey {
         self.public
     }
 }
 
-/// Refuses ids that could be read in two ways where they stand beside others.
+/// Refuses ids that would be ambiguous in a line with other ids.
 pub(super) fn check_id(id: &str) -> Result<()> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     match (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(fits) {
@@ -81,9 +80,8 @@ pub(super) fn check_id(id: &str) -> Result<()> {
     }
 }
 
-/// The list of parties, sorted by id. Every party must have the same: all compare its
-/// [fingerprint](Self::fingerprint) by a
-/// way that whoever passed the list on cannot change.
+/// The list of parties, sorted by id. Every party must have the same list. All parties compare its
+/// [fingerprint](Self::fingerprint) over a channel that the distributor of the list cannot change.
 ///
 /// ```
 /// use nysketch::masking::{Parties, SecretKey};
@@ -100,7 +98,7 @@ pub(super) fn check_id(id: &str) -> Result<()> {
 pub struct Parties(Vec<Party>);
 
 impl Parties {
-    /// From 2 to 10,000 parties, in any order. Ids and keys must all differ.
+    /// Accepts 2 to 10,000 parties, in any order. All ids and all keys must differ.
     pub fn new(mut parties: Vec<Party>) -> Result<Self> {
         if !(2..=MOST).contains(&parties.len()) {
             return Err(MaskingError::PartyCount { found: parties.len(), most: MOST }.into());
@@ -119,14 +117,13 @@ impl Parties {
         Ok(Parties(parties))
     }
 
-    /// The parties by id.
+    /// Returns the parties by id.
     pub fn list(&self) -> &[Party] {
         &self.0
     }
 
-    /// SHA-256, in hexadecimal, of the list: a line `nysketch parties 1`, then for each party its
-    /// id, a space and its public
-    /// key in hexadecimal.
+    /// Returns the SHA-256, in hexadecimal, of the list: a line `nysketch parties 1`, then for each
+    /// party its id, a space and its public key in hexadecimal.
     pub fn fingerprint(&self) -> String {
         let line = |party: &Party| format!("{} {}\n", party.id, party.public);
         let lines: String = self.0.iter().map(line).collect();

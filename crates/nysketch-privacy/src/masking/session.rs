@@ -1,13 +1,13 @@
-//! The id of a session: what all parties agree on before each sum.
+//! The id of a session, on which all parties agree before each sum.
 
 use nysketch_core::error::masking::MaskingError;
 use nysketch_core::error::{Error, Result};
 use nysketch_core::numeric::digest::hex;
 
-/// Lengths of a session's id, in hexadecimal digits.
+/// Length of the id of a session, in hexadecimal digits.
 const DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
 
-/// A session: one sum of one sketch per party. Its id is random, and never used again.
+/// A session: one sum of one sketch per party. Its id is random and never reused.
 ///
 /// ```
 /// use nysketch::masking::Session;
@@ -22,7 +22,7 @@ const DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
 pub struct Session(String);
 
 impl Session {
-    /// The session with this id, 32 to 128 hexadecimal digits.
+    /// Creates the session with this id, 32 to 128 hexadecimal digits.
     pub fn new(id: &str) -> Result<Self> {
         if DIGITS.contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(Session(id.to_ascii_lowercase()));
@@ -30,14 +30,14 @@ impl Session {
         Err(MaskingError::Session { found: id.to_string() }.into())
     }
 
-    /// A new session, by 128 bits of the operating system's randomness.
+    /// Creates a session from 128 random bits of the operating system.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(Error::source)?;
         Ok(Session(hex(&bytes)))
     }
 
-    /// Its id, in lower-case hexadecimal.
+    /// Returns the id in lower-case hexadecimal.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Keys of pairs, and the words that come from a key.
+//! Keys of pairs, and the words that they generate.
 
 use crate::masking::session::Session;
 use chacha20::ChaCha20;
@@ -7,30 +7,30 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// Words that are made at once.
+/// Number of words that are generated at once.
 const CHUNK: usize = 256;
 
-/// What all keys of a session depend on, beside secrets.
+/// The public inputs of all keys of a session.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     /// The session.
     pub session: &'a Session,
     /// Fingerprint of the list of parties.
     pub parties: &'a str,
-    /// What is added up: the fingerprint of a plan, or of a plan and the terms of a release.
+    /// The fingerprint of the plan, or of the plan and the terms of a release.
     pub subject: &'a str,
 }
 
 impl Context<'_> {
-    /// Everything a key is for, a line each.
+    /// Returns the context of a key, with one line per input.
     pub fn text(&self, purpose: &str, ids: &[&str]) -> String {
         let ids: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let Context { session, parties, subject } = self;
         format!("nysketch {purpose} 1\n{session}\n{parties}\n{subject}\n{ids}")
     }
 
-    /// The key of two parties, by HKDF-SHA256 without salt from what they share; `first` is before
-    /// `second` by id.
+    /// Derives the key of two parties with HKDF-SHA256, without salt, from their shared secret; the
+    /// id `first` is smaller than `second`.
     pub fn pair_key(&self, shared: &[u8; 32], first: &str, second: &str) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         let info = self.text("mask", &[first, second]);
@@ -40,10 +40,9 @@ impl Context<'_> {
     }
 }
 
-/// Calls `take` with 0 … `count` − 1 and the words of a key: 16 bytes each, little-endian, of the
-/// key stream of ChaCha20
-/// (RFC 8439) with a nonce of zeros, from block 0 on. A key makes one stream only, and 2²⁶ words
-/// are far below its end.
+/// Calls `take` with each index from 0 to `count` − 1 and the word of the key: 16 bytes,
+/// little-endian, of the key stream of ChaCha20 (RFC 8439) with a zero nonce, starting at block 0.
+/// A key generates one stream only, and 2²⁶ words are far below its end.
 pub(super) fn each_word(key: &[u8; 32], count: usize, mut take: impl FnMut(usize, i128)) {
     let mut cipher = ChaCha20::new(key.into(), &[0; 12].into());
     let mut bytes = Zeroizing::new([0; 16 * CHUNK]);

@@ -14,7 +14,7 @@ use nysketch_core::sketch::folds::FoldRule;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Rows of a party, with some that are skipped as invalid.
+/// Rows of a party, including some that are skipped as invalid.
 fn table(seed: u64, rows: usize) -> Table {
     let value = |i: u64| ((i * i * (seed + 3) + 11 * i) % 1009) as f64 * 0.37 - 40.0;
     let mut values: Vec<f64> = (0..2 * rows as u64).map(value).collect();
@@ -30,7 +30,7 @@ fn plan(landmarks: usize) -> Arc<Plan> {
     private_plan(PlanParams::default().landmarks(landmarks).collect(collect))
 }
 
-/// A plan that was made from no rows.
+/// A plan that was computed without rows.
 fn private_plan(params: PlanParams) -> Arc<Plan> {
     let private = PrivateParams::new(["c0", "c1"].map(|name| (name.into(), -50.0, 50.0)));
     let anywhere = private.anywhere(1000, 0).unwrap();
@@ -66,14 +66,14 @@ fn session(digit: &str) -> Session {
     Session::new(&digit.repeat(32)).unwrap()
 }
 
-/// What all parties mask.
+/// The parties of a session and their sketches.
 struct Group {
     keys: Vec<SecretKey>,
     sketches: Vec<Sketch>,
     folder: tempfile::TempDir,
 }
 
-/// Ledgers in a folder, with one for a key.
+/// Ledgers in a folder, including one for a key.
 fn ledgers(folder: &tempfile::TempDir, key: &SecretKey) -> Ledgers {
     let ledgers = Ledgers::at(folder.path());
     match new_session_ledger(&ledgers, &key.party().public()) {
@@ -112,7 +112,7 @@ fn unmask(files: impl IntoIterator<Item = Masked>) -> Result<Unmasked> {
     all.finish()
 }
 
-/// Why files are refused.
+/// Returns the error with which files are refused.
 fn refused(files: impl IntoIterator<Item = Masked>) -> MaskingError {
     match unmask(files).unwrap_err() {
         Error::Masking(why) => why,
@@ -120,16 +120,15 @@ fn refused(files: impl IntoIterator<Item = Masked>) -> MaskingError {
     }
 }
 
-/// A file with one word changed.
+/// A file with one changed word.
 fn altered(file: &Masked, at: usize, by: i128) -> Masked {
     let mut words = file.words().to_vec();
     words[at] = words[at].wrapping_add(by);
     Masked::from_parts(file.plan().clone(), file.label().clone(), file.terms().cloned(), words)
 }
 
-/// Computed from FORMAT.md with the HMAC and SHA-256 of Python and ChaCha20 written out; the keys
-/// and what they share are those
-/// of RFC 7748, section 6.1.
+/// Computed from FORMAT.md with HMAC and SHA-256 of Python and an explicit ChaCha20; the keys and
+/// the shared secret are those of RFC 7748, section 6.1.
 #[test]
 fn keys_and_words_are_those_of_the_format() {
     let key = |id, text| SecretKey::from_bytes(id, &unhex(text).unwrap()).unwrap();
@@ -167,7 +166,7 @@ fn the_sum_of_masked_sketches_is_the_plain_merge() {
         // Invalid rows of a private plan leave no trace.
         assert_eq!(plain.skipped(), 0);
         let mut files = group.masked(&session("a"));
-        // In any order, through their files.
+        // In any order, and read from files.
         files.rotate_left(n / 2);
         files.swap(0, n - 1);
         let files = files.iter().map(|file| Masked::from_bytes(&file.to_bytes()).unwrap());
@@ -175,7 +174,7 @@ fn the_sum_of_masked_sketches_is_the_plain_merge() {
     }
 }
 
-/// Σ (count − expected)² / expected over the 256 values of a byte, for the bytes at one place of
+/// Σ (count − expected)² / expected over the 256 values of a byte, for the bytes at one index of
 /// the words.
 fn chi_square(words: &[i128], place: usize) -> f64 {
     let mut counts = [0.0; 256];
@@ -184,10 +183,9 @@ fn chi_square(words: &[i128], place: usize) -> f64 {
     counts.iter().map(|count: &f64| (count - expected).powi(2) / expected).sum()
 }
 
-/// Of uniform bytes the statistic has mean 255 and deviation √510 = 22.6: none of 16 places is more
-/// than five of them off by
-/// chance (1 in 10⁵). Of sums almost all bytes are 0 or 255, and of the difference of two files
-/// with the same masks, too.
+/// For uniform bytes the statistic has mean 255 and deviation √510 = 22.6: the probability that any
+/// of 16 indices deviates by more than five deviations is 1 in 10⁵. Almost all bytes of sums are 0
+/// or 255, and the same holds for the difference of two files with the same masks.
 #[test]
 fn masked_words_look_like_random_bytes() {
     let group = Group::new(3, 400);
@@ -200,7 +198,7 @@ fn masked_words_look_like_random_bytes() {
     assert!(!uniform(&plain));
     let files = group.masked(&session("a"));
     assert!(files.iter().all(|file| uniform(file.words())));
-    // Neither two of three parties nor two sessions of one tell anything.
+    // Two of three parties reveal no sums, and two sessions of one party reveal none.
     let difference = |a: &Masked, b: &Masked| -> Vec<i128> {
         a.words().iter().zip(b.words()).map(|(a, b)| a.wrapping_sub(*b)).collect()
     };
@@ -223,13 +221,13 @@ fn incomplete_and_mixed_sessions_are_refused() {
     assert!(matches!(refused([]), MaskingError::Nothing));
     let doubled = refused(all().chain([files[2].clone()]));
     assert_eq!(doubled, MaskingError::Doubled { party: "site-2".into() });
-    // One file in the place of another.
+    // One file replaces another.
     let doubled = refused(all().take(3).chain([files[0].clone()]));
     assert_eq!(doubled, MaskingError::Doubled { party: "site-0".into() });
     let other = group.masked(&session("b"));
     let mixed = refused(all().take(3).chain([other[3].clone()]));
     assert!(matches!(mixed, MaskingError::MixedSessions { party, .. } if party == "site-3"));
-    // A fifth party that only one knows of.
+    // A fifth party that only one party knows.
     let wider = list(&keys(5));
     // Without the ledger of the first files, which would refuse the following ones.
     let forgetful = |sketch: &Sketch, who: usize, parties: &Parties| {
@@ -273,7 +271,7 @@ fn altered_files_are_refused() {
     let stranger = keys(9).pop().unwrap().party();
     let why = with(relabelled(&|label| label.party = stranger.clone()));
     assert!(matches!(why, MaskingError::OtherParties { .. }));
-    // All labels of another session, none of its masks.
+    // All labels are those of another session, and the masks are not.
     let moved = files.iter().map(|file| {
         let label = Label { session: session("b"), ..file.label().clone() };
         Masked::from_parts(file.plan().clone(), label, None, file.words().to_vec())
@@ -319,7 +317,7 @@ fn only_sums_are_masked_and_by_a_listed_key() {
     let impostor = SecretKey::random("site-0").unwrap();
     let id = "site-0".to_string();
     assert_eq!(refused(sketch, &impostor, &parties), MaskingError::AnotherKey { id });
-    // Of order 1 and 8: what they share with anybody is zero.
+    // Points of order 1 and 8: the secret shared with any party is zero.
     for weak in [
         "0100000000000000000000000000000000000000000000000000000000000000",
         "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
@@ -374,7 +372,7 @@ fn a_masked_file_is_no_sketch() {
     assert!(Plan::from_bytes(&bytes).is_err());
     let error = Masked::from_bytes(&group.sketches[0].to_bytes()).unwrap_err().to_string();
     assert!(error.contains("is a sketch, but a masked sketch is needed"), "{error}");
-    // Every damage shows.
+    // Every damaged byte is detected.
     for at in (0..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 4;
@@ -385,7 +383,7 @@ fn a_masked_file_is_no_sketch() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the parties' rows, also none, and whatever is summed.
+    /// Holds for any rows of the parties, including none, and for any sums.
     #[test]
     fn random_sessions_add_up(
         rows in prop::collection::vec((0u64..1000, 0usize..40), 2..6),
@@ -429,7 +427,8 @@ impl Group {
     }
 }
 
-/// The noise of all shares is that of the release, and a file of one party holds no sum without it.
+/// The total noise of all shares is that of the release, and the file of one party contains no sum
+/// without it.
 #[test]
 fn noise_of_all_parties_is_a_release() {
     use crate::dp::Mechanism;
@@ -446,7 +445,7 @@ fn noise_of_all_parties_is_a_release() {
         let error = 6.0 * (2.0 / exact.len() as f64).sqrt();
         assert!((mean - 1.0).abs() < error, "{}: {mean}", spending.mechanism.name());
     }
-    // Three of five: each has the noise that three together need.
+    // Three of five: each adds a third of the noise that the release needs.
     let central = crate::dp::Release::of(&plain, noise(1.0, 1).budget, &[]).unwrap();
     let ratio = release.spendings()[0].deviation() / central.spendings()[0].deviation();
     assert!((ratio / (5f64 / 3.0).sqrt() - 1.0).abs() < 0.05, "{ratio}");
@@ -459,7 +458,7 @@ fn noisy_sessions_are_used_once_and_agreed_on() {
     let (first, params) = (session("a"), noise(1.0, 2));
     let files: Vec<Masked> =
         (0..3).map(|who| group.mask_noisy(who, &first, &params).unwrap()).collect();
-    // Also the same sketch: its noise would be another.
+    // The same sketch is also refused, because its noise would differ.
     let again = group.mask_noisy(0, &first, &params).unwrap_err();
     assert!(matches!(again, Error::Masking(MaskingError::Replay { .. })), "{again}");
     let plain = group.mask(0, &group.sketches[0], &first).unwrap_err();
@@ -468,7 +467,7 @@ fn noisy_sessions_are_used_once_and_agreed_on() {
         let read = Masked::from_bytes(&file.to_bytes()).unwrap();
         assert_eq!(read, *file);
     }
-    // Others asked for another ε, for fewer honest parties, or for no noise at all.
+    // Other parties requested another ε, fewer honest parties, or no noise.
     let others = Group { folder: tempfile::tempdir().unwrap(), ..Group::new(3, 10) };
     for (wrong, what) in [(noise(2.0, 2), "ε = 2"), (noise(1.0, 1), "1 honest")] {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! From the masked files of all parties to the sketch, or the release, of all their rows.
+//! Unmasking: the masked files of all parties become the sketch, or the release, of all their rows.
 
 use super::check::{share, tag};
 use super::layout::Layout;
@@ -10,18 +10,18 @@ use nysketch_core::error::Result;
 use nysketch_core::error::masking::MaskingError;
 use nysketch_core::sketch::{Sketch, check_same_plan};
 
-/// What the masked files of all parties add up to.
+/// The total of the masked files of all parties.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 pub enum Unmasked {
     /// The sketch of all rows.
     Sketch(Sketch),
-    /// The release of all rows, where parties have added noise.
+    /// The release of all rows, if the parties have added noise.
     Release(Release),
 }
 
 impl Unmasked {
-    /// The bytes of its file.
+    /// Returns the bytes of its file.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Unmasked::Sketch(sketch) => sketch.to_bytes(),
@@ -32,20 +32,18 @@ impl Unmasked {
 
 /// Adds up the masked sketches of one session, in any order.
 ///
-/// Missing, doubled and mixed files are known by what they say about themselves; files that were
-/// altered by their check words.
-/// See the [module](crate::masking) for an example.
+/// Labels detect missing, repeated and mixed files; check words detect altered files. See the
+/// [module](crate::masking) for an example.
 #[derive(Debug, Default)]
 pub struct Unmasking {
     total: Option<Masked>,
-    /// Who is in it, with the digest of the file.
+    /// The parties that have been added, with the digests of their files.
     added: Vec<(Party, String)>,
 }
 
 impl Unmasking {
-    /// Adds one. Refused, without a change, if it is of another session, list of parties or plan
-    /// than those before, or of a
-    /// party that is there already.
+    /// Adds a masked sketch. If it has another session, list of parties or plan than the previous
+    /// ones, or if its party has been added already, it is refused and the total is unchanged.
     pub fn add(&mut self, masked: Masked) -> Result<()> {
         let Label { session, party, parties, parties_fingerprint } = masked.label();
         let digest = masked.digest();
@@ -93,19 +91,19 @@ impl Unmasking {
         Ok(())
     }
 
-    /// The parties whose sketches are there.
+    /// Returns the parties whose sketches have been added.
     pub fn parties(&self) -> impl Iterator<Item = &Party> {
         self.added.iter().map(|(party, _)| party)
     }
 
-    /// What the first said about itself.
+    /// Returns the label of the first masked sketch.
     pub fn label(&self) -> Option<&Label> {
         self.total.as_ref().map(Masked::label)
     }
 
-    /// The sketch of all rows: that of [`Sketch::merge`], byte for byte; or their release, where
-    /// parties have added noise. Refused
-    /// unless the session is complete, all masks cancel, and the sums are those that were masked.
+    /// Returns the sketch of all rows, byte for byte the result of [`Sketch::merge`], or their
+    /// release if the parties have added noise. Refused unless the session is complete, all masks
+    /// cancel, and the sums are unaltered.
     pub fn finish(self) -> Result<Unmasked> {
         let Some(total) = self.total else { return Err(MaskingError::Nothing.into()) };
         let Label { session, parties, parties_fingerprint, .. } = total.label();

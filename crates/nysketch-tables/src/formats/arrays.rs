@@ -138,8 +138,7 @@ pub fn lists_of(schema: &SchemaRef) -> Vec<usize> {
 /// Number of batches that are searched for the lengths of lists.
 const LOOKED_AT: usize = 16;
 
-/// Finds the length of the first list in each of these columns. `batches` contain only these
-/// columns.
+/// Finds the length of the first list in each column. `batches` contain only these columns.
 pub fn lengths_of<E: std::fmt::Display>(
     name: &str,
     columns: &[usize],

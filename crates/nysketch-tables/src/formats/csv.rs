@@ -185,7 +185,7 @@ impl Csv {
         Ok((Csv { file: Some(file), ..csv }, schema))
     }
 
-    /// Inspects the first records from stdin and keeps all of them for the only possible track.
+    /// Inspects the first records from stdin and keeps every record for the only possible track.
     pub fn stdin(source: Source, dialect: Dialect) -> Result<(Self, Schema)> {
         let sizes = &LOOKED_AT[..1];
         let (csv, schema, records) = Self::start(Arc::from("stdin"), source, dialect, sizes)?;

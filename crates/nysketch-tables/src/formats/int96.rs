@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct Int96 {
     /// The metadata with the same columns in milliseconds.
     milliseconds: ArrowReaderMetadata,
-    /// Indices of these columns in the file, without columns inside lists and structures.
+    /// Indices of the INT96 columns in the file, without columns inside lists and structures.
     columns: Vec<usize>,
 }
 

@@ -1,10 +1,9 @@
 //! Record boundaries in CSV: cuts a stream of bytes into chunks of whole records, so that many
 //! threads can parse the chunks.
 //!
-//! The rules are those of the csv crate, which parses the chunks. A quote opens a field only at the
-//! start of the field; two quotes within a quoted field are one quote. A record ends at `\n`, `\r`
-//! or `\r\n`. A blank line is not a record, except in a file with one column, where it is a missing
-//! value.
+//! The rules are those of the csv crate, which parses the chunks. A quote opens a field only at its
+//! start; two quotes within a quoted field are one. A record ends at `\n`, `\r` or `\r\n`. A blank
+//! line is a record only in a file with one column, as a missing value.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -424,8 +423,7 @@ fn may_need_mending(bytes: &[u8], delimiter: u8) -> bool {
     false
 }
 
-/// Returns the end of the quoted field that contains `from`, or the end of the bytes if the field
-/// is not closed.
+/// Returns the end of the quoted field that contains `from`, or of the bytes if it is not closed.
 fn closing_quote(bytes: &[u8], mut from: usize) -> usize {
     while let Some(quote) = memchr::memchr(b'"', bytes.get(from..).unwrap_or_default()) {
         let quote = from + quote;

@@ -224,7 +224,7 @@ pub fn check_page(bytes: &[u8]) -> Result<PageSize> {
     else {
         return broken("a page has a negative size");
     };
-    // Every entry takes at least one byte, and the crate allocates memory for all of them at once.
+    // Every entry takes at least one byte, and the crate allocates memory for all entries at once.
     if let Some(entries) = entries
         && u64::try_from(entries).map_or(true, |entries| entries > expanded)
     {
@@ -432,7 +432,7 @@ mod tests {
         assert!(format!("{refused:?}").contains("list of booleans"), "{refused:?}");
     }
 
-    /// The crate reads a number where it expects one, whatever type the field declares.
+    /// The crate reads a number if it expects one, whatever type the field declares.
     #[test]
     fn fields_of_another_type_are_refused() {
         let mut bytes = footer(&[1, 0]);
