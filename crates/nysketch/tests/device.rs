@@ -164,7 +164,7 @@ fn case(seed: u64, work: u64, element: Element) -> Case {
         "seed {seed}: {kind}, {n} × {d}, m = {m}, weighted {weighted}, offset {offset}, {invalid} invalid, {} bandwidths",
         ladder.len()
     );
-    let plan = plan.unwrap_or_else(|e| panic!("{what}: {e}")).0;
+    let plan = plan.unwrap_or_else(|e| panic!("{what}: {e}")).plan;
     let plain = !matches!(kind, "categories");
     Case { what, table, plan: Arc::new(plan), values, weights, plain }
 }
