@@ -87,11 +87,10 @@ pub fn map_rows<T: Clone + Default + Send>(
             });
             if let Some((number, row, j)) = bad {
                 let (at, value) = (block.place(number, &columns[j]), row[j]);
-                let how = match value.is_nan() && recipe.least_present.is_none() {
-                    true => {
-                        "the value is missing; clean the row, or plan with `missing=partial`".into()
-                    }
-                    false => format!("{value} cannot be used; clean the row"),
+                let how = if value.is_nan() && recipe.least_present.is_none() {
+                    "the value is missing; clean the row, or plan with `missing=partial`".into()
+                } else {
+                    format!("{value} cannot be used; clean the row")
                 };
                 return Err(Error::source(format!("{at}: {how}")));
             }

@@ -282,9 +282,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Landmarks {
 fn given(rows: &Bound<'_, PyAny>, columns: Option<&[String]>) -> PyResult<Vec<Vec<f64>>> {
     if let Some(files) = Files::of(rows)? {
         let rows = files.read_all(columns)?;
-        return match rows.is_empty() {
-            true => Err(PyValueError::new_err("landmarks_from has no rows")),
-            false => Ok(rows),
+        return if rows.is_empty() {
+            Err(PyValueError::new_err("landmarks_from has no rows"))
+        } else {
+            Ok(rows)
         };
     }
     rows_of(rows)

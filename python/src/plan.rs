@@ -540,9 +540,10 @@ impl PyPlan {
     /// bytes
     #[pyo3(signature = (*, embed_witnesses=true))]
     fn to_bytes<'py>(&self, py: Python<'py>, embed_witnesses: bool) -> Bound<'py, PyBytes> {
-        let bytes = match embed_witnesses {
-            true => self.plan.to_bytes(),
-            false => self.plan.without_witness_rows().to_bytes(),
+        let bytes = if embed_witnesses {
+            self.plan.to_bytes()
+        } else {
+            self.plan.without_witness_rows().to_bytes()
         };
         PyBytes::new(py, &bytes)
     }
@@ -745,11 +746,10 @@ impl PyPlan {
     /// Returns the requested bandwidth, or the middle one.
     fn bandwidth(&self, asked: Option<f64>) -> PyResult<f64> {
         let sigma2 = asked.unwrap_or(self.plan.bandwidths[self.plan.bandwidths.len() / 2]);
-        match sigma2 > 0.0 && sigma2.is_finite() {
-            true => Ok(sigma2),
-            false => Err(PyValueError::new_err(format!(
-                "bandwidth must be a positive number, got {sigma2}"
-            ))),
+        if sigma2 > 0.0 && sigma2.is_finite() {
+            Ok(sigma2)
+        } else {
+            Err(PyValueError::new_err(format!("bandwidth must be a positive number, got {sigma2}")))
         }
     }
 

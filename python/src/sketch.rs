@@ -68,9 +68,10 @@ impl PySketch {
     /// Returns the bytes of its file, with the retained rows of the plan or without.
     fn bytes(&self, embed_witnesses: bool) -> Vec<u8> {
         let sketch = self.get();
-        match embed_witnesses {
-            true => sketch.to_bytes(),
-            false => (*sketch).clone().without_witnesses().to_bytes(),
+        if embed_witnesses {
+            sketch.to_bytes()
+        } else {
+            (*sketch).clone().without_witnesses().to_bytes()
         }
     }
 
@@ -1045,10 +1046,7 @@ impl PySketch {
 
 /// Formats a number with at most two decimals.
 fn shortened(x: f64) -> String {
-    match x == x.round() {
-        true => format!("{x}"),
-        false => format!("{x:.2}"),
-    }
+    if x == x.round() { format!("{x}") } else { format!("{x:.2}") }
 }
 
 impl PySketch {
@@ -1064,9 +1062,8 @@ impl PySketch {
         let d = sketch.plan().dims();
         let rows = &sketch.sums()[Sum::CellRows];
         // Rows with a missing value are not in the sums of this column.
-        let absent = |i: usize| match sketch.plan().is_partial() {
-            true => sketch.sums()[Sum::CellAbsent][i],
-            false => 0,
+        let absent = |i: usize| {
+            if sketch.plan().is_partial() { sketch.sums()[Sum::CellAbsent][i] } else { 0 }
         };
         let values = (0..rows.len() * d)
             .map(|i| match rows[i / d] - absent(i) {

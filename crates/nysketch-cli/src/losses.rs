@@ -89,9 +89,10 @@ impl<'a> Lost<'a> {
         } else {
             String::new()
         };
-        let by_column = match named.is_empty() {
-            true => String::new(),
-            false => format!(", by column: {}{more}", named.join(", ")),
+        let by_column = if named.is_empty() {
+            String::new()
+        } else {
+            format!(", by column: {}{more}", named.join(", "))
         };
         format!(
             "{} of {} {what} ({}){by_column}",

@@ -30,9 +30,10 @@ pub fn stop_on_signals() {
     for signal in [SIGINT, SIGTERM] {
         // If no handler can be installed, the signal ends the program at once. Files are still
         // renamed only when complete.
-        let _ = match dies_of_signals() {
-            true => flag::register_conditional_default(signal, again.clone()),
-            false => flag::register_conditional_shutdown(signal, 128 + signal, again.clone()),
+        let _ = if dies_of_signals() {
+            flag::register_conditional_default(signal, again.clone())
+        } else {
+            flag::register_conditional_shutdown(signal, 128 + signal, again.clone())
         };
         let _ = flag::register(signal, again.clone());
         let _ = flag::register_usize(signal, SIGNAL.clone(), signal as usize);

@@ -26,11 +26,10 @@ pub fn check_output<'a>(
     }
     if let Some(input) = inputs.into_iter().find(|input| *input == path || file::same(input, path))
     {
-        let message = match input == path {
-            true => format!("{name} is both input and output"),
-            false => {
-                format!("{name} and {} are the same file, both input and output", input.display())
-            }
+        let message = if input == path {
+            format!("{name} is both input and output")
+        } else {
+            format!("{name} and {} are the same file, both input and output", input.display())
         };
         return Err(Usage(message).into());
     }

@@ -96,9 +96,10 @@ fn csv(rows: std::ops::Range<usize>, order: &[usize]) -> String {
 fn arrays(rows: std::ops::Range<usize>, dictionary: bool) -> RecordBatch {
     let all: Vec<Flight> = rows.map(flight).collect();
     let text = |values: Vec<Option<&str>>| -> ArrayRef {
-        match dictionary {
-            true => Arc::new(values.into_iter().collect::<DictionaryArray<Int8Type>>()),
-            false => Arc::new(StringArray::from(values)),
+        if dictionary {
+            Arc::new(values.into_iter().collect::<DictionaryArray<Int8Type>>())
+        } else {
+            Arc::new(StringArray::from(values))
         }
     };
     let numbers = |f: &dyn Fn(&Flight) -> Option<f64>| -> ArrayRef {

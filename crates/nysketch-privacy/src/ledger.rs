@@ -79,16 +79,18 @@ impl Ledgers {
     /// `$XDG_STATE_HOME` or `~/.local/state` (on Windows, below `%LOCALAPPDATA%`).
     pub fn of_user() -> Result<Self> {
         if let Some(folder) = variable(FOLDER_VARIABLE) {
-            return match folder.is_absolute() {
-                true => Ok(Ledgers { folder }),
-                false => Err(LedgerError::RelativeFolder { folder }.into()),
+            return if folder.is_absolute() {
+                Ok(Ledgers { folder })
+            } else {
+                Err(LedgerError::RelativeFolder { folder }.into())
             };
         }
         let absolute = |name| variable(name).filter(|folder| folder.is_absolute());
-        let state = match cfg!(windows) {
-            true => absolute("LOCALAPPDATA"),
-            false => absolute("XDG_STATE_HOME")
-                .or_else(|| Some(std::env::home_dir()?.join(".local").join("state"))),
+        let state = if cfg!(windows) {
+            absolute("LOCALAPPDATA")
+        } else {
+            absolute("XDG_STATE_HOME")
+                .or_else(|| Some(std::env::home_dir()?.join(".local").join("state")))
         };
         let state = state.filter(|folder| folder.is_absolute()).ok_or(LedgerError::NoFolder)?;
         Ok(Ledgers { folder: state.join("nysketch").join("ledgers") })
@@ -139,10 +141,10 @@ impl Ledgers {
     ) -> Result<()> {
         self.create::<R>(subject)?;
         let path = self.path::<R>(subject);
-        match self.update(subject, decide)? {
-            true => Ok(()),
-            // The ledger was removed in the meantime.
-            false => Err(LedgerError::NotAFile { path }.into()),
+        if self.update(subject, decide)? {
+            Ok(())
+        } else {
+            Err(LedgerError::NotAFile { path }.into())
         }
     }
 }

@@ -285,9 +285,10 @@ pub fn vectors(
     }
     let mut complete = Vec::with_capacity(rows * length);
     for i in 0..rows {
-        match array.is_valid(i) {
-            true => complete.extend_from_slice(&all[starts[i]..][..length]),
-            false => complete.resize(complete.len() + length, f64::NAN),
+        if array.is_valid(i) {
+            complete.extend_from_slice(&all[starts[i]..][..length])
+        } else {
+            complete.resize(complete.len() + length, f64::NAN)
         }
     }
     Ok(Ok(complete))
@@ -397,9 +398,10 @@ pub fn codes(
             let dictionary = array.as_any_dictionary();
             // Look up only values that occur: a dictionary may also contain the values of other
             // rows.
-            let keys = match dictionary.values().is_empty() {
-                true => Vec::new(),
-                false => dictionary.normalized_keys(),
+            let keys = if dictionary.values().is_empty() {
+                Vec::new()
+            } else {
+                dictionary.normalized_keys()
             };
             let mut used = vec![false; dictionary.values().len()];
             let valid = |i: &usize| array.is_valid(*i);

@@ -293,9 +293,10 @@ impl Finder<'_> {
     }
 
     fn add_file(&mut self, path: PathBuf, metadata: &Metadata) {
-        match self.seen.insert(Identity::new(&path, metadata)) {
-            true => self.push(path),
-            false => self.found.repeated.push(path),
+        if self.seen.insert(Identity::new(&path, metadata)) {
+            self.push(path)
+        } else {
+            self.found.repeated.push(path)
         }
     }
 

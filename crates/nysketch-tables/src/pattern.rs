@@ -80,9 +80,10 @@ impl Walk<'_> {
         match part {
             Part::Name(name) => {
                 let path = base.join(name);
-                match rest.is_empty() && self.store.metadata(&path).is_err() {
-                    true => Ok(()),
-                    false => self.go(path, rest),
+                if rest.is_empty() && self.store.metadata(&path).is_err() {
+                    Ok(())
+                } else {
+                    self.go(path, rest)
                 }
             }
             Part::Like(like) => {

@@ -151,9 +151,10 @@ fn text_of_valid(array: &dyn Array) -> Result<WriteText<'_>, ArrowError> {
             let dictionary = array.as_any_dictionary();
             let values = text_of(dictionary.values().as_ref())?;
             // Keys of missing values are ignored, and the dictionary may be empty.
-            let keys = match dictionary.values().is_empty() {
-                true => vec![0; array.len()],
-                false => dictionary.normalized_keys(),
+            let keys = if dictionary.values().is_empty() {
+                vec![0; array.len()]
+            } else {
+                dictionary.normalized_keys()
             };
             Box::new(move |i, out| values(keys[i], out))
         }

@@ -190,10 +190,7 @@ proptest! {
         write_arrow(&path("x.arrow"), &whole, cut);
         write_csv(&path("x.csv"), &mixed_batch(&table, false));
         let columns = Columns::default().numeric(["x", "n", "b"]).categorical(["text", "level"]);
-        let columns = match day_is_text {
-            true => columns.categorical(["day", "n"]).dates(["when"]),
-            false => columns.dates(["when", "day"]),
-        };
+        let columns = if day_is_text { columns.categorical(["day", "n"]).dates(["when"]) } else { columns.dates(["when", "day"]) };
         let columns = if day_is_text { without_numeric(columns) } else { columns };
         let first = open(&path("x.parquet"), columns.clone()).unwrap();
         let expected = rows(&first, 1).unwrap();

@@ -38,14 +38,11 @@ proptest! {
     fn one_row_moves_sums_by_no_more_than_is_claimed(
         d in 1usize..8, m in 1usize..40, seed in any::<u64>(), far in -3i32..300, fourier in any::<bool>(),
     ) {
-        let plan = match fourier {
-            false => plan(d, m, &["cells", "kernel", "moments"]),
-            true => {
-                let private = bounds(d, 6.0);
-                let anywhere = private.anywhere(500, 1).unwrap();
-                let params = PlanParams::default().fourier(m).private(private);
-                Arc::new(plan_for(&anywhere, params).unwrap().plan)
-            }
+        let plan = if !fourier { plan(d, m, &["cells", "kernel", "moments"]) } else {
+            let private = bounds(d, 6.0);
+            let anywhere = private.anywhere(500, 1).unwrap();
+            let params = PlanParams::default().fourier(m).private(private);
+            Arc::new(plan_for(&anywhere, params).unwrap().plan)
         };
         let mut before = rows(d, 20, seed);
         let without = sketch(&plan, before.clone());

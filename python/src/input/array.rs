@@ -210,10 +210,8 @@ impl RowPart for ArrayPart<'_> {
         let ArrayPart { array, rows } = *self;
         let weights = array.weights.as_ref().map_or(Vec::new(), |w| w[rows.clone()].to_vec());
         let values = array.values(rows.clone());
-        let (values, codes) = match array.levels.is_empty() {
-            true => (values, Vec::new()),
-            false => array.split(values)?,
-        };
+        let (values, codes) =
+            if array.levels.is_empty() { (values, Vec::new()) } else { array.split(values)? };
         Ok(Some(Block {
             values,
             codes,

@@ -38,11 +38,10 @@ impl ArrowSource {
     ) -> PyResult<(Self, Vec<String>)> {
         let mut reader = reader_of(origin)?;
         let schema = reader.schema.clone();
-        let first = match ArrowTable::has_lists(&schema) {
-            true => reader
-                .peek()
-                .map_err(|e| PyValueError::new_err(format!("X cannot be read: {e}")))?,
-            false => None,
+        let first = if ArrowTable::has_lists(&schema) {
+            reader.peek().map_err(|e| PyValueError::new_err(format!("X cannot be read: {e}")))?
+        } else {
+            None
         };
         let taken = extras.taken();
         let (weight, weights) = match extras.weights {
@@ -79,9 +78,10 @@ impl ArrowSource {
             let there = reader.schema.fields().get(*place);
             there.is_some_and(|f| f.name() == field.name() && f.data_type() == field.data_type())
         };
-        match self.fields.iter().all(same) {
-            true => Ok(reader),
-            false => Err(Error::source("X has other columns than when it was read before")),
+        if self.fields.iter().all(same) {
+            Ok(reader)
+        } else {
+            Err(Error::source("X has other columns than when it was read before"))
         }
     }
 

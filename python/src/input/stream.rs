@@ -98,9 +98,10 @@ fn failure(stream: &mut FFI_ArrowArrayStream) -> ArrowError {
 /// Starts reading an object, or the return value of a function.
 pub fn reader_of(origin: &Bound<'_, PyAny>) -> PyResult<Reader> {
     let unreadable = |e: ArrowError| PyValueError::new_err(format!("X cannot be read: {e}"));
-    let origin = &match origin.is_callable() && !origin.hasattr("__arrow_c_stream__")? {
-        true => origin.call0()?,
-        false => origin.clone(),
+    let origin = &if origin.is_callable() && !origin.hasattr("__arrow_c_stream__")? {
+        origin.call0()?
+    } else {
+        origin.clone()
     };
     if origin.hasattr("__arrow_c_stream__")? {
         let capsule = origin.call_method0("__arrow_c_stream__")?;

@@ -129,9 +129,10 @@ pub fn chart(panel: &Panel, trials: u32, quick: bool, run: &Run, table: &Trials)
     };
     Chart {
         title: format!("{}{sweep}", study.title),
-        x_name: match of_sizes {
-            true => format!("sketch size m / p,  p = {p} = {parameters}"),
-            false => "kernel variance σ²".into(),
+        x_name: if of_sizes {
+            format!("sketch size m / p,  p = {p} = {parameters}")
+        } else {
+            "kernel variance σ²".into()
         },
         y_name: match (panel.view, nats) {
             (View::Agreement, _) => "adjusted Rand index",

@@ -100,9 +100,10 @@ fn plot(chart: &Chart, scene: &mut Scene, area: Area) {
         return;
     }
     let (x, y) = ((left / 1.12, right * 1.12), y_range(chart));
-    let y_axis = match chart.agreement {
-        true => Axis::linear(y.0, y.1, chart.y_name),
-        false => Axis::logarithmic(y.0, y.1, chart.y_name),
+    let y_axis = if chart.agreement {
+        Axis::linear(y.0, y.1, chart.y_name)
+    } else {
+        Axis::logarithmic(y.0, y.1, chart.y_name)
     };
     let plot = Plot::new(scene, area, Axis::logarithmic(x.0, x.1, &chart.x_name), y_axis);
     for (at, style) in &chart.marks {

@@ -280,9 +280,12 @@ fn read_set(rows: &Path, labels: &Path, wanted: usize) -> Result<Data> {
         let (n, name) = (values.len() / dims, labels.display());
         bail!("{name} has {} values; {} has {n} rows", classes.len(), rows.display());
     }
-    let class = |x: &f64| match x.fract() == 0.0 && (0.0..65_536.0).contains(x) {
-        true => Ok(*x as u32),
-        false => bail!("{}: {x} is not a class from 0 to 65535", labels.display()),
+    let class = |x: &f64| {
+        if x.fract() == 0.0 && (0.0..65_536.0).contains(x) {
+            Ok(*x as u32)
+        } else {
+            bail!("{}: {x} is not a class from 0 to 65535", labels.display())
+        }
     };
     let classes = classes.iter().map(class).collect::<Result<Vec<u32>>>()?;
     Ok(Data::new(dims, values, classes)?)

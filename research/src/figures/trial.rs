@@ -166,9 +166,10 @@ fn measure(study: &Study, data: &Data, atoms: Vec<Atom>) -> Result<(f64, Option<
             (total / data.len() as f64, (classes > 1).then(|| adjusted_rand(&table)))
         }
     };
-    match found.0.is_finite() {
-        true => Ok(found),
-        false => Err(Error::source("the risk on the rows is not finite")),
+    if found.0.is_finite() {
+        Ok(found)
+    } else {
+        Err(Error::source("the risk on the rows is not finite"))
     }
 }
 
@@ -212,12 +213,11 @@ fn from_sketch(job: &Job, data: &Data, seed: u64) -> Result<Outcome> {
     // Landmarks are rows, and Fourier features have none. For a fair comparison, starts and bounds
     // come from the moments for both.
     let pursuit = |n: usize| params.clone().blind().replicates(n);
-    let (model, single) = match job.method.of_paper() {
-        true => {
-            let one = context.fit(&pursuit(1))?;
-            (context.fit(&pursuit(REPLICATES))?, Some(measure(study, data, atoms_of(one.shape))?))
-        }
-        false => (context.fit(&params)?, None),
+    let (model, single) = if job.method.of_paper() {
+        let one = context.fit(&pursuit(1))?;
+        (context.fit(&pursuit(REPLICATES))?, Some(measure(study, data, atoms_of(one.shape))?))
+    } else {
+        (context.fit(&params)?, None)
     };
     let report = &model.report;
     let search = report.rank.map(|rank| Search {

@@ -109,10 +109,7 @@ fn with_intervals(
     model: Model,
     params: &FitParams,
 ) -> nysketch::Result<Model> {
-    match args.intervals {
-        true => decoding.with_intervals(model, params, args.confidence),
-        false => Ok(model),
-    }
+    if args.intervals { decoding.with_intervals(model, params, args.confidence) } else { Ok(model) }
 }
 
 /// Reports the held-out risk for every k.
@@ -127,9 +124,10 @@ fn tell_held_out(
     json["cross_validation"] = json!({"folds": found.folds, "by": found.by, "points": found.points,
         "best_k": best, "within_error_k": least});
     if found.points.len() > 1 {
-        let within = match least == best {
-            true => "; no smaller k is within one standard error of it".to_string(),
-            false => format!("; k = {least} is the smallest within one standard error of it"),
+        let within = if least == best {
+            "; no smaller k is within one standard error of it".to_string()
+        } else {
+            format!("; k = {least} is the smallest within one standard error of it")
         };
         note(common, &format!("k = {best} has the least risk on folds held out{within}"));
     }

@@ -520,18 +520,19 @@ fn theory_lines(t: &Theory, text: &mut String) {
     line(
         text,
         "N∞(λ)",
-        &match decisive {
-            true => format!(
+        &if decisive {
+            format!(
                 "between {} and {} (at most 1/λ = {})",
                 short(t.seen_leverage.min(t.largest_leverage)),
                 short(t.seen_leverage.max(t.largest_leverage)),
                 short(1.0 / t.lambda)
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "at least {} (at most 1/λ = {})",
                 short(t.largest_leverage),
                 short(1.0 / t.lambda)
-            ),
+            )
         },
     );
     line(text, "(20)", &format!("m ≥ {} landmarks drawn uniformly", whole(t.uniform)));

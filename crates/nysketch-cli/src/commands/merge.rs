@@ -34,9 +34,10 @@ pub fn merge(args: &Merge, common: &Common) -> Result<()> {
         parts.add(path, &sketch, args.allow_duplicates)?;
         match &mut total {
             Some(total) => {
-                let merged = match args.disjoint_people {
-                    true => total.merge_other_people(&sketch),
-                    false => total.merge(&sketch),
+                let merged = if args.disjoint_people {
+                    total.merge_other_people(&sketch)
+                } else {
+                    total.merge(&sketch)
                 };
                 merged.with_context(|| {
                     format!("cannot merge {} with {}", path.display(), files[0].display())
@@ -162,12 +163,11 @@ pub fn subtract(args: &Subtract, common: &Common) -> Result<()> {
     let mut total = read(&args.from, args.drop_folds)?;
     let what = read(&args.what, args.drop_folds)?;
     go_on()?;
-    let done = match args.no_ledger {
-        true => total.subtract(&what),
-        false => {
-            let ledgers = Ledgers::of_user().context("--no-ledger subtracts without a ledger")?;
-            subtractions::subtract(&mut total, &what, args.again, &ledgers)
-        }
+    let done = if args.no_ledger {
+        total.subtract(&what)
+    } else {
+        let ledgers = Ledgers::of_user().context("--no-ledger subtracts without a ledger")?;
+        subtractions::subtract(&mut total, &what, args.again, &ledgers)
     };
     done.with_context(|| {
         format!("cannot subtract {} from {}", args.what.display(), args.from.display())

@@ -98,13 +98,12 @@ pub fn tell_device(predictor: &Predictor<'_>) {
 /// Describes the threshold and its uncertainty.
 fn said_of_flag(model: &Model, share: f64, threshold: f64) -> String {
     let error = model.densities.as_ref().map_or(f64::INFINITY, |d| d.error(share));
-    let known = match error.is_finite() {
-        true => {
-            let digits = digits(100.0 * error) + 1;
-            let ends = [(share - error).max(0.0), (share + error).min(1.0)].map(|x| 100.0 * x);
-            format!("({:.digits$} % to {:.digits$} %)", ends[0], ends[1])
-        }
-        false => "(estimated from cells; without retained rows, the error is not known)".into(),
+    let known = if error.is_finite() {
+        let digits = digits(100.0 * error) + 1;
+        let ends = [(share - error).max(0.0), (share + error).min(1.0)].map(|x| 100.0 * x);
+        format!("({:.digits$} % to {:.digits$} %)", ends[0], ends[1])
+    } else {
+        "(estimated from cells; without retained rows, the error is not known)".into()
     };
     format!(
         "outliers have a log density below {}; about {} % of the rows of the sketch are below it \

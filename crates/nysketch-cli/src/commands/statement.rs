@@ -115,9 +115,10 @@ fn costs(statement: &Statement<'_>) -> String {
     let mut table = String::from("| cost | ε | δ | ρ |\n|---|---|---|---|\n");
     for (what, rho) in lines {
         // Rounded up, except for the ε that was asked for.
-        let epsilon = match rho == total {
-            true => budget.epsilon.to_string(),
-            false => format!("{:.3}", (1e3 * budget.epsilon_of(rho)).ceil() / 1e3),
+        let epsilon = if rho == total {
+            budget.epsilon.to_string()
+        } else {
+            format!("{:.3}", (1e3 * budget.epsilon_of(rho)).ceil() / 1e3)
         };
         let (delta, rho) = (budget.delta, rho.value());
         table.push_str(&format!("| {what} | {epsilon} | {delta:e} | {rho:.6} |\n"));

@@ -31,9 +31,10 @@ impl Plans {
             );
         }
         let embed = args.embed_witnesses || (args.plan_file.is_none() && args.by.is_none());
-        let sketched = match embed || whole.witness_rows().is_none() {
-            true => whole.clone(),
-            false => Arc::new(whole.without_witness_rows()),
+        let sketched = if embed || whole.witness_rows().is_none() {
+            whole.clone()
+        } else {
+            Arc::new(whole.without_witness_rows())
         };
         Ok(Plans { whole, sketched })
     }

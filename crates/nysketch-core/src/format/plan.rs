@@ -469,10 +469,8 @@ fn read_witnesses(reader: &mut Reader<'_>, metadata: &Metadata) -> Result<Option
         0 => Vec::new(),
         categories => read_levels(reader, WITNESS_LEVELS, n, categories)?,
     };
-    let weights = match reader.has(WITNESS_WEIGHTS) {
-        true => reader.f32s(WITNESS_WEIGHTS, n, 1)?,
-        false => Vec::new(),
-    };
+    let weights =
+        if reader.has(WITNESS_WEIGHTS) { reader.f32s(WITNESS_WEIGHTS, n, 1)? } else { Vec::new() };
     let witnesses = Witnesses::new(Points::new(d, data), levels, weights);
     if witnesses.digest() != digest {
         return Err(FormatError::SectionDigest {

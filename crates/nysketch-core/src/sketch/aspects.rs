@@ -137,9 +137,12 @@ impl Aspect {
 /// difference first.
 pub fn unusual(recipe: &Recipe, place: Facts<'_>, whole: &Profile) -> Vec<Trait> {
     let all = Facts { numbers: &whole.mean, levels: &whole.levels, missing: &whole.missing };
-    let far = |j: usize| match whole.deviation[j] > 0.0 {
-        true => (place.numbers[j] - whole.mean[j]) / whole.deviation[j],
-        false => 0.0,
+    let far = |j: usize| {
+        if whole.deviation[j] > 0.0 {
+            (place.numbers[j] - whole.mean[j]) / whole.deviation[j]
+        } else {
+            0.0
+        }
     };
     let offsets = recipe.level_offsets();
     let beside = |aspect: Aspect| {

@@ -74,10 +74,7 @@ impl Budget {
         let (mut low, mut high) = (0u64, units_below(self.epsilon));
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            match within(Rho(middle).value()) {
-                true => low = middle,
-                false => high = middle - 1,
-            }
+            if within(Rho(middle).value()) { low = middle } else { high = middle - 1 }
         }
         Rho(low)
     }
@@ -104,10 +101,7 @@ impl Budget {
         let (mut low, mut high) = (0.0, rho.value() + 2.0 * (rho.value() * -limit).sqrt());
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            match log_delta(rho.value(), middle) <= limit {
-                true => high = middle,
-                false => low = middle,
-            }
+            if log_delta(rho.value(), middle) <= limit { high = middle } else { low = middle }
         }
         high
     }

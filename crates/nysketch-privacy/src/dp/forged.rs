@@ -167,9 +167,10 @@ fn forged_plan(rng: &mut ChaCha8Rng) -> Plan {
         columns,
         weighting: None,
         frame,
-        features: match fourier {
-            true => Features::Fourier(points, FrequencyLaw::Normal),
-            false => Features::Nystrom(points, Sampling::Given),
+        features: if fourier {
+            Features::Fourier(points, FrequencyLaw::Normal)
+        } else {
+            Features::Nystrom(points, Sampling::Given)
         },
         landmark_levels: Vec::new(),
         kernel: if laplace { Kernel::Laplace } else { Kernel::Gaussian },

@@ -93,9 +93,10 @@ impl Release {
         let fits = |(s, sums): (&Spending, &Vec<i128>)| {
             sums.len() == s.mechanism.len(&plan) && sums.iter().all(|x| within(*x))
         };
-        match terms.spendings.len() == noisy.len() && terms.spendings.iter().zip(&noisy).all(fits) {
-            true => Ok(Release { plan, terms, noisy }),
-            false => Err(Error::parameter("the release", "the sums of its plan", "others")),
+        if terms.spendings.len() == noisy.len() && terms.spendings.iter().zip(&noisy).all(fits) {
+            Ok(Release { plan, terms, noisy })
+        } else {
+            Err(Error::parameter("the release", "the sums of its plan", "others"))
         }
     }
 

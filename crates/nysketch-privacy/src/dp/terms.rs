@@ -31,16 +31,15 @@ pub struct Shared {
 impl Shared {
     /// Accepts H from 1 to N − 1: the observer may be a party, which knows its own noise.
     pub fn new(parties: u64, honest: u64) -> Result<Self> {
-        match parties >= 2 && (1..parties).contains(&honest) {
-            true => Ok(Shared { parties, honest }),
-            false => {
-                let expected = format!(
-                    "between 1 and {}, one less than the parties: a reader may be one of the \
-                     parties and knows its own noise",
-                    parties.saturating_sub(1)
-                );
-                Err(Error::parameter("`honest`", expected, honest))
-            }
+        if parties >= 2 && (1..parties).contains(&honest) {
+            Ok(Shared { parties, honest })
+        } else {
+            let expected = format!(
+                "between 1 and {}, one less than the parties: a reader may be one of the \
+                 parties and knows its own noise",
+                parties.saturating_sub(1)
+            );
+            Err(Error::parameter("`honest`", expected, honest))
         }
     }
 
@@ -173,9 +172,10 @@ impl Terms {
         for (mechanism, rho) in costs {
             terms.spendings.push(Spending::new(*mechanism, *rho, plan, &terms)?);
         }
-        match terms.total(plan) <= budget.rho() {
-            true => Ok(terms),
-            false => Err(Error::parameter("the release", "within its ε and δ", "beyond")),
+        if terms.total(plan) <= budget.rho() {
+            Ok(terms)
+        } else {
+            Err(Error::parameter("the release", "within its ε and δ", "beyond"))
         }
     }
 

@@ -75,9 +75,10 @@ impl SecretKey {
     pub(super) fn shared(&self, other: &Party) -> Result<Zeroizing<[u8; 32]>> {
         let public = x25519_dalek::PublicKey::from(*other.public().bytes());
         let shared = self.secret.diffie_hellman(&public);
-        match shared.was_contributory() {
-            true => Ok(Zeroizing::new(shared.to_bytes())),
-            false => Err(MaskingError::WeakKey { id: other.id().to_string() }.into()),
+        if shared.was_contributory() {
+            Ok(Zeroizing::new(shared.to_bytes()))
+        } else {
+            Err(MaskingError::WeakKey { id: other.id().to_string() }.into())
         }
     }
 

@@ -38,9 +38,10 @@ pub fn session_ledger(ledgers: &Ledgers, key: &PublicKey) -> PathBuf {
 
 /// Creates the ledger of a key that has not masked anything yet. Refused if it exists.
 pub fn new_session_ledger(ledgers: &Ledgers, key: &PublicKey) -> Result<()> {
-    match ledgers.create::<Use>(&subject(key))? {
-        true => Ok(()),
-        false => Err(MaskingError::NotNew { path: session_ledger(ledgers, key) }.into()),
+    if ledgers.create::<Use>(&subject(key))? {
+        Ok(())
+    } else {
+        Err(MaskingError::NotNew { path: session_ledger(ledgers, key) }.into())
     }
 }
 
@@ -59,9 +60,10 @@ pub(super) fn record(ledgers: &Ledgers, key: &PublicKey, new: Use) -> Result<()>
             Some(_) => Err(MaskingError::Replay { session: new.session }.into()),
         }
     })?;
-    match there {
-        true => Ok(()),
-        false => Err(MaskingError::NoLedger { path: session_ledger(ledgers, key) }.into()),
+    if there {
+        Ok(())
+    } else {
+        Err(MaskingError::NoLedger { path: session_ledger(ledgers, key) }.into())
     }
 }
 

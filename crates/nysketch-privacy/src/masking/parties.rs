@@ -74,9 +74,10 @@ impl Party {
 /// Refuses ids that would be ambiguous in a line with other ids.
 pub(super) fn check_id(id: &str) -> Result<()> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-    match (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(fits) {
-        true => Ok(()),
-        false => Err(MaskingError::PartyId { id: id.to_string() }.into()),
+    if (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(fits) {
+        Ok(())
+    } else {
+        Err(MaskingError::PartyId { id: id.to_string() }.into())
     }
 }
 

@@ -256,9 +256,10 @@ fn altered_files_are_refused() {
     let layout = Layout::of(files[1].plan(), None);
     for at in 0..layout.len() {
         for by in [1, -1, 1 << 127] {
-            let why = match at == layout.check().start {
-                true => MaskingError::MasksRemain,
-                false => MaskingError::Altered,
+            let why = if at == layout.check().start {
+                MaskingError::MasksRemain
+            } else {
+                MaskingError::Altered
             };
             assert_eq!(with(altered(&files[1], at, by)), why);
         }

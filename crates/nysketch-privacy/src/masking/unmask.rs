@@ -81,9 +81,10 @@ impl Unmasking {
         }
         if let Some((_, known)) = self.added.iter().find(|(added, _)| added.id() == party.id()) {
             let party = party.id().into();
-            return Err(match *known == digest {
-                true => MaskingError::Doubled { party }.into(),
-                false => MaskingError::Replayed { party }.into(),
+            return Err(if *known == digest {
+                MaskingError::Doubled { party }.into()
+            } else {
+                MaskingError::Replayed { party }.into()
             });
         }
         self.added.push((party.clone(), digest));

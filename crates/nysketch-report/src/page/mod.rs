@@ -92,9 +92,10 @@ impl Page {
 /// Formats a name as HTML. A long name is shortened, and its tooltip shows it in full.
 pub fn name(text: &str) -> String {
     let short = shorten(text, LONGEST_NAME);
-    match short.ends_with('…') && short != text {
-        true => format!("<span title=\"{}\">{}</span>", escape(text), escape(&short)),
-        false => escape(&short),
+    if short.ends_with('…') && short != text {
+        format!("<span title=\"{}\">{}</span>", escape(text), escape(&short))
+    } else {
+        escape(&short)
     }
 }
 

@@ -114,9 +114,10 @@ impl Chart {
             }
             last = x;
             let label = |at| Item::text(at, text.clone(), TEXT);
-            scene.push(match upwards {
-                true => label((x, bottom + GAP)).anchor(Anchor::End).upwards(),
-                false => label((x, bottom + 0.5 * LINE_HEIGHT + 1.0)).anchor(Anchor::Middle),
+            scene.push(if upwards {
+                label((x, bottom + GAP)).anchor(Anchor::End).upwards()
+            } else {
+                label((x, bottom + 0.5 * LINE_HEIGHT + 1.0)).anchor(Anchor::Middle)
             });
         }
         for line in [[(left, top), (left, bottom)], [(left, bottom), (right, bottom)]] {

@@ -70,10 +70,7 @@ pub fn map(map: &Map<'_>) -> Scene {
     let mut order: Vec<usize> = (0..map.dots.len()).collect();
     order.sort_by(|a, b| map.dots[*b].rows.total_cmp(&map.dots[*a].rows));
     let (least, most) = ends(map.dots.iter().map(|d| d.rows)).unwrap_or((1.0, 1.0));
-    let radius = |rows: f64| match least < most {
-        true => 2.0 + 14.0 * (rows / most).sqrt(),
-        false => 2.0,
-    };
+    let radius = |rows: f64| if least < most { 2.0 + 14.0 * (rows / most).sqrt() } else { 2.0 };
     let within: Vec<bool> = map.dots.iter().map(inside).collect();
     let chart = Chart::new(&mut scene, area, x, y);
     for i in order {
@@ -81,14 +78,16 @@ pub fn map(map: &Map<'_>) -> Scene {
         let Some(place) = chart.at(dot.place.0, dot.place.1) else { continue };
         let c = colour(dot.cluster);
         let mark = Item::mark(place, radius(dot.rows), Sign::of(dot.cluster)).opacity(0.65);
-        let mark = match within[i] {
-            true => mark.fill(c).class("dot"),
-            false => mark.stroke(c, 1.5).class("dot outside"),
+        let mark = if within[i] {
+            mark.fill(c).class("dot")
+        } else {
+            mark.stroke(c, 1.5).class("dot outside")
         };
         let mark = mark.class(&class(dot.cluster));
-        scene.push(match dot.title.is_empty() {
-            true => mark,
-            false => mark.title(dot.title.clone()).data("dot", i),
+        scene.push(if dot.title.is_empty() {
+            mark
+        } else {
+            mark.title(dot.title.clone()).data("dot", i)
         });
     }
     for (model, centres) in map.centres.iter().enumerate() {

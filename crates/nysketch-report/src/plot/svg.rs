@@ -116,8 +116,5 @@ fn element_of(item: &Item, svg: &mut String) {
     if let Some(title) = &item.title {
         let _ = write!(inner, "<title>{}</title>", escape(title));
     }
-    let _ = match inner.is_empty() {
-        true => writeln!(svg, "/>"),
-        false => writeln!(svg, ">{inner}</{name}>"),
-    };
+    let _ = if inner.is_empty() { writeln!(svg, "/>") } else { writeln!(svg, ">{inner}</{name}>") };
 }

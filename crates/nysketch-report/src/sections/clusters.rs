@@ -132,9 +132,10 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
         Shape::Components { .. } => return,
     };
     let told = model.profile.is_some();
-    let aspects = match told {
-        true => telling_aspects(clusters, MOST_COLUMNS),
-        false => Aspect::all(&model.recipe).into_iter().take(MOST_COLUMNS).collect(),
+    let aspects = if told {
+        telling_aspects(clusters, MOST_COLUMNS)
+    } else {
+        Aspect::all(&model.recipe).into_iter().take(MOST_COLUMNS).collect()
     };
     let mut table = vec![vec![Cell::Head("column".into(), String::new())]];
     if told {
@@ -192,9 +193,10 @@ fn profiles(page: &mut Page, clusters: &[Cluster], model: &Model) {
         });
     }
     page.push("</tbody></table></div>\n");
-    let all = match told {
-        true => telling_aspects(clusters, usize::MAX).len(),
-        false => Aspect::all(&model.recipe).len(),
+    let all = if told {
+        telling_aspects(clusters, usize::MAX).len()
+    } else {
+        Aspect::all(&model.recipe).len()
     };
     if aspects.len() < all {
         page.note(&format!(

@@ -66,10 +66,8 @@ pub fn task_name(task: Task) -> &'static str {
 /// allows risks and at least two centres. Each task has its own risk and therefore its own curve.
 pub fn curves(decoding: &Decoding<'_>, request: &ReportRequest<'_>) -> Result<Vec<TaskCurve>> {
     let (sketch, plan) = (decoding.sketch(), decoding.plan());
-    let places = match plan.collect.cells {
-        true => sketch.cells().len(),
-        false => plan.features.points().len(),
-    };
+    let places =
+        if plan.collect.cells { sketch.cells().len() } else { plan.features.points().len() };
     let most = places.min(request.most_clusters);
     let known = plan.landmarks().is_some() && (plan.collect.cells || plan.collect.kernel);
     let mut tasks: Vec<Task> = Vec::new();

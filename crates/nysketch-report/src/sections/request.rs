@@ -61,9 +61,10 @@ impl<'a> ReportRequest<'a> {
         let other = |m: &Model| m.columns != plan.columns || m.recipe != plan.recipe;
         if let Some(model) = self.models.iter().find(|m| other(m)) {
             let (task, k) = (model.task.name(), model.k());
-            let how = match model.columns == plan.columns {
-                true => "reads the columns in another way than",
-                false => "has other columns than",
+            let how = if model.columns == plan.columns {
+                "reads the columns in another way than"
+            } else {
+                "has other columns than"
             };
             return refuse(format!(
                 "the {task} model with k = {k} {how} {}; give models of this sketch",

@@ -132,12 +132,11 @@ pub fn beside(t: &Trait, recipe: &Recipe) -> [String; 2] {
 fn told_apart([a, b]: [f64; 2]) -> [String; 2] {
     let exponent = |x: f64| x.abs().log10().floor();
     let digits = (exponent(a) - exponent(a - b) + 2.0).clamp(1.0, 17.0);
-    match (1e-5..1e15).contains(&a.abs()) {
-        true => {
-            let decimals = (digits - 1.0 - exponent(a)).clamp(0.0, 22.0) as usize;
-            [a, b].map(|x| format!("{x:.decimals$}"))
-        }
-        false => [a, b].map(|x| format!("{x:.*e}", digits as usize - 1)),
+    if (1e-5..1e15).contains(&a.abs()) {
+        let decimals = (digits - 1.0 - exponent(a)).clamp(0.0, 22.0) as usize;
+        [a, b].map(|x| format!("{x:.decimals$}"))
+    } else {
+        [a, b].map(|x| format!("{x:.*e}", digits as usize - 1))
     }
 }
 
@@ -387,9 +386,10 @@ pub fn risk_name(model: &Model) -> String {
         Task::Kmedians => "mean distance",
         _ => "mean squared distance",
     };
-    match model.scale.iter().all(|s| *s == 1.0) {
-        true => name.into(),
-        false => format!("{name} in scaled columns"),
+    if model.scale.iter().all(|s| *s == 1.0) {
+        name.into()
+    } else {
+        format!("{name} in scaled columns")
     }
 }
 
@@ -449,9 +449,10 @@ pub fn suggestion(curve: &Curve) -> String {
             }
             None => String::new(),
         };
-        return match curve.at_end() {
-            true => format!("k = {k} has the least BIC, but is at {end}{icl}"),
-            false => format!("k = {k} has the least BIC{icl}"),
+        return if curve.at_end() {
+            format!("k = {k} has the least BIC, but is at {end}{icl}")
+        } else {
+            format!("k = {k} has the least BIC{icl}")
         };
     }
     let separate = curve.most_separate().filter(|p| p.k != k).map_or(String::new(), |p| {

@@ -543,10 +543,8 @@ impl Raw for CsvRaw {
             block.first_row = first_row;
             block.file = csv.name.clone();
             // A missing value before the error comes first, unless missing values are allowed.
-            let missing = match csv.dialect.allow_missing {
-                true => None,
-                false => first_missing(block, columns),
-            };
+            let missing =
+                if csv.dialect.allow_missing { None } else { first_missing(block, columns) };
             return Err(missing.unwrap_or_else(|| nysketch_core::Error::source(error)));
         }
         Ok(all.finish(rows))

@@ -44,9 +44,10 @@ impl Ipc {
         let name = file.name.clone();
         let (arrow, _) = batches(&name, file.open()?, None)?;
         let lists = lists_of(&arrow);
-        let lengths = match lists.is_empty() || rowwise {
-            true => HashMap::new(),
-            false => lengths_of(&name, &lists, batches(&name, file.open()?, Some(&lists))?.1)?,
+        let lengths = if lists.is_empty() || rowwise {
+            HashMap::new()
+        } else {
+            lengths_of(&name, &lists, batches(&name, file.open()?, Some(&lists))?.1)?
         };
         let schema = schema_of(&name, &arrow, None, &lengths)?;
         Ok((Ipc { name, file: Some(file), schema: arrow, stdin: Mutex::default() }, schema))
@@ -299,9 +300,10 @@ fn damaged(how: impl Into<String>) -> ArrowError {
 fn bytes_of(source: &mut impl Read, length: u64) -> Result<Vec<u8>, ArrowError> {
     let mut bytes = Vec::with_capacity(length.min(16 << 20) as usize);
     source.take(length).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 == length {
-        true => Ok(bytes),
-        false => Err(ArrowError::IpcError("it is truncated".into())),
+    if bytes.len() as u64 == length {
+        Ok(bytes)
+    } else {
+        Err(ArrowError::IpcError("it is truncated".into()))
     }
 }
 
@@ -333,9 +335,10 @@ fn next_message(source: &mut impl Read) -> Result<Option<(Vec<u8>, usize)>, Arro
     };
     bytes.reserve_exact(body.min(16 << 20) as usize);
     let read = source.take(body).read_to_end(&mut bytes)?;
-    match read as u64 == body {
-        true => Ok(Some((bytes, metadata))),
-        false => Err(ArrowError::IpcError("it is truncated".into())),
+    if read as u64 == body {
+        Ok(Some((bytes, metadata)))
+    } else {
+        Err(ArrowError::IpcError("it is truncated".into()))
     }
 }
 
@@ -403,11 +406,10 @@ impl Track for IpcTrack {
             // A batch from stdin contains all columns, because it was decoded before the required
             // ones were known.
             let all = batch.num_columns() > self.columns.projection.len();
-            self.batch = Some(match all {
-                true => {
-                    batch.project(&self.columns.projection).map_err(nysketch_core::Error::source)?
-                }
-                false => batch,
+            self.batch = Some(if all {
+                batch.project(&self.columns.projection).map_err(nysketch_core::Error::source)?
+            } else {
+                batch
             });
             self.at = 0;
         }

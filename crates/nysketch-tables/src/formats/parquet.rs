@@ -246,12 +246,11 @@ impl ChunkReader for Chunks {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let bytes = self.some(start, length as u64)?;
-        match bytes.len() == length {
-            true => Ok(bytes.into()),
-            false => {
-                let found = bytes.len();
-                Err(ParquetError::EOF(format!("expected {length} bytes, found {found}")))
-            }
+        if bytes.len() == length {
+            Ok(bytes.into())
+        } else {
+            let found = bytes.len();
+            Err(ParquetError::EOF(format!("expected {length} bytes, found {found}")))
         }
     }
 }

@@ -179,9 +179,10 @@ pub fn check_schema(footer: &[u8]) -> Result<()> {
             return broken(format!("its schema is more than {MOST_LEVELS} levels deep"));
         }
     }
-    match levels.iter().all(|left| *left == 0) {
-        true => Ok(()),
-        false => broken("its schema ends before all columns are there"),
+    if levels.iter().all(|left| *left == 0) {
+        Ok(())
+    } else {
+        broken("its schema ends before all columns are there")
     }
 }
 

@@ -188,9 +188,10 @@ pub fn watch(
     let sketch = read_sketch(first)?;
     let comparison = Comparison::new(sketch.plan())?;
     let days = read_days(&comparison, &sketch, first, &files, common)?;
-    let groups = match thresholds.same_weekday {
-        true => Some(files.iter().map(|f| weekday_of(f)).collect::<Result<Vec<usize>>>()?),
-        false => None,
+    let groups = if thresholds.same_weekday {
+        Some(files.iter().map(|f| weekday_of(f)).collect::<Result<Vec<usize>>>()?)
+    } else {
+        None
     };
     let params = thresholds.params;
     if groups.as_ref().is_some_and(|g| g.len() != days.len()) {
@@ -294,9 +295,12 @@ fn weekday_of(path: &Path) -> Result<usize> {
         digits.get(from..to)?.iter().collect::<String>().parse().ok()
     };
     let dash = |at: usize| digits.get(at) == Some(&'-');
-    let at = |i: usize| match dash(i + 4) && dash(i + 7) {
-        true => Some((number(i, i + 4)?, number(i + 5, i + 7)?, number(i + 8, i + 10)?)),
-        false => Some((number(i, i + 4)?, number(i + 4, i + 6)?, number(i + 6, i + 8)?)),
+    let at = |i: usize| {
+        if dash(i + 4) && dash(i + 7) {
+            Some((number(i, i + 4)?, number(i + 5, i + 7)?, number(i + 8, i + 10)?))
+        } else {
+            Some((number(i, i + 4)?, number(i + 4, i + 6)?, number(i + 6, i + 8)?))
+        }
     };
     let valid = |date: &(i64, i64, i64)| {
         date.0 >= 1583 && (1..=12).contains(&date.1) && (1..=31).contains(&date.2)
