@@ -3,7 +3,7 @@
 mod common;
 
 use common::Folder;
-use nysketch::*;
+use nysketch::{Error, FormatError, Plan, PlanParams, Sketch, Sum, Sums, Table, plan_for};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ mod common;
 
 use common::Folder;
 use nysketch::recipe::MAX_CATEGORIES;
-use nysketch::*;
+use nysketch::{Collect, Mixture, PlanParams, Sketch, SketchParams, Table, plan_for};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

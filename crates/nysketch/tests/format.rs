@@ -7,7 +7,11 @@ use nysketch::format::decode;
 use nysketch::planning::{DatePart, Missing};
 use nysketch::privacy::{Budget, Release};
 use nysketch::rows::{CategoryColumn, Invalid, RowSet, RowStream};
-use nysketch::*;
+use nysketch::{
+    Collect, EngineKind, Error, FeatureKind, FoldRule, FormatError, Kernel, People, Plan,
+    PlanParams, PrivateParams, Result, RowSource, Sampling, Scale, Sketch, SketchParams, Sum,
+    Table, plan_for,
+};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::HashMap;

@@ -1,7 +1,11 @@
 //! Private plans and releases.
 
 use nysketch::privacy::{Budget, ExpectedNoise, Mechanism, Release, Shared, Terms, after, made_up};
-use nysketch::*;
+use nysketch::{
+    Accumulator, Block, Collect, DatePart, EngineKind, Error, FitParams, Invalid, Missing, Mixture,
+    Model, People, Plan, PlanParams, PrivateParams, Result, Scale, Sketch, SketchParams, Table,
+    Task, fit, plan_for,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 

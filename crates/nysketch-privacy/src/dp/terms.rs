@@ -206,7 +206,8 @@ impl Terms {
         self.spendings.iter().map(noisy).collect()
     }
 
-    /// Returns the terms as lines defined in FORMAT.md. Parties that share noise must agree on every
+    /// Returns the terms as lines defined in FORMAT.md. Parties that share noise must agree on
+    /// every
     /// line.
     pub(crate) fn text(&self) -> String {
         let Budget { epsilon, delta } = self.budget;
