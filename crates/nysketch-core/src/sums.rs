@@ -109,7 +109,7 @@ impl Sums {
     }
 
     /// Applies `op` entry by entry. Valid sums are at most 2¹²⁶ in magnitude, so a result that
-    /// wraps around is never accepted by [`check`](Self::check).
+    /// wraps around is never accepted by `check`.
     pub fn combine(&mut self, other: &Sums, op: impl Fn(i128, i128) -> i128) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             for (x, y) in a.iter_mut().zip(b) {

@@ -1,4 +1,4 @@
-//! Reads tables (Parquet, Arrow, csv and NumPy files) as rows for [`nysketch`], and writes results
+//! Reads tables (Parquet, Arrow, csv and NumPy files) as rows for `nysketch`, and writes results
 //! as files.
 //!
 //! A [`Dataset`] reads one or more files of any of these formats as one table of numbers and

@@ -188,7 +188,7 @@ pub enum Error {
         /// Largest allowed number of groups.
         limit: usize,
     },
-    /// The task takes more work than the default limit; see [`work`](crate::work).
+    /// The task takes more work than the default limit; see [`work`](crate::numeric::work).
     #[error(
         "{what} would take about {operations:.0e} operations and {gigabytes:.1} GB of memory, more \
          than the limit; {}`max_work={factor}` allows it",
@@ -214,7 +214,7 @@ pub enum Error {
         /// Number of rows skipped as invalid.
         skipped: u64,
     },
-    /// The sketch would hold more than [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT) rows.
+    /// The sketch would hold more than [`MAX_WEIGHT`](crate::numeric::fixed::MAX_WEIGHT) rows.
     #[error(
         "the sketch would hold {rows} rows (weights counted); exact sums are guaranteed up to \
          {most}"

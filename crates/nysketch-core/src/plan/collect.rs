@@ -27,7 +27,7 @@ pub struct Collect {
 pub(crate) const MOMENTS_DIMS: usize = 64;
 /// Largest number of landmarks for which kernel sums are kept by default, if cells are kept too.
 /// With more landmarks, operations on the kernel matrices of three bandwidths exceed the work limit
-/// ([`crate::work`]).
+/// ([`work`](crate::numeric::work)).
 pub(crate) const KERNEL_LANDMARKS: usize = 4000;
 
 impl Collect {

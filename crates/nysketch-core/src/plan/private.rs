@@ -137,7 +137,7 @@ impl Private {
     /// ```
     ///
     /// Each step of `q_j` is a correctly rounded operation that is monotone in x, so no x between
-    /// the bounds has a larger value. Bounds beyond [`MAX_REACH`] units are an error; the
+    /// the bounds has a larger value. Bounds beyond `MAX_REACH` units are an error; the
     /// comparison uses doubles, before the conversion to integers.
     pub fn reach(&self, frame: &Frame, columns: &[String]) -> Result<Vec<u64>> {
         let d = frame.dims();

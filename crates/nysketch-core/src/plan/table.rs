@@ -127,7 +127,7 @@ impl Measured {
         specs.iter().map(|spec| spec.shape.iter().map(|n| *n as f64).product::<f64>()).sum()
     }
 
-    /// Largest number of landmarks or frequencies within [`MAX_SUMS`].
+    /// Largest number of landmarks or frequencies within `MAX_SUMS`.
     pub fn most_points(&self) -> usize {
         // The number of integers is linear in the number of points.
         let [without, with_one] = [0, 1].map(|points| Measured { points, ..*self }.sums());

@@ -97,7 +97,7 @@ impl Sketch {
     }
 
     /// The privacy guarantee of the release, if this sketch is the
-    /// [reconstruction](crate::privacy::Release::estimate) of one. Models can be learned from a
+    /// reconstruction of one. Models can be learned from a
     /// reconstruction, but it cannot be merged, subtracted, compared or released.
     pub fn released(&self) -> Option<&str> {
         self.released.as_deref()

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Rows in a model's columns, row-major, with the levels of its categories.
 ///
 /// Rows without categories can be given as a slice of numbers. Rows of a table come from the blocks
-/// of a [`View`](crate::recipe::View) of the table with the model's preprocessing.
+/// of a [`View`](nysketch_core::recipe::View) of the table with the model's preprocessing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelRows<'a> {
     /// Numbers, NaN for a missing value.

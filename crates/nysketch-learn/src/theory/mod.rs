@@ -1,7 +1,7 @@
 //! The quantities of section 4 of the paper, estimated from a sketch and some rows.
 //!
 //! With the covariance operator Σ of the data and the effective dimensions N(λ), N_∞(λ) and N_f(λ)
-//! of [`spectrum`](crate::spectrum),
+//! of [`spectrum`](crate::decoder::spectrum),
 //!
 //! ```text
 //! λ_t     = sup_μ inf {λ : N_A(μ)(λ) ≤ t} ,  μ over the normalised secants of the model set   (13)

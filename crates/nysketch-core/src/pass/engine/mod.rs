@@ -53,7 +53,7 @@ pub trait Engine: Send + std::fmt::Debug {
     /// missing value, and a row with too few values is invalid. `weights` holds the weight of each
     /// row in whole units, or is empty if every row counts once. Rows may wait in the engine until
     /// [`finish`](Self::finish). The caller ensures that the weight of all rows in the sums stays
-    /// within [`MAX_WEIGHT`](crate::fixed::MAX_WEIGHT).
+    /// within [`MAX_WEIGHT`](crate::numeric::fixed::MAX_WEIGHT).
     fn add(
         &mut self,
         values: &[f64],
