@@ -6,7 +6,8 @@
 //! possible the process ends by the signal itself. With `diff --exit-code`: 0 no drift, 1 drift, 2
 //! usage, 3 any other error.
 //!
-//! [`main`] is the program, [`run`] runs it inside another program, and `nysketch-report` makes the page
+//! [`main`] is the program, [`run`] runs it inside another program, and `nysketch-report` makes the
+//! page
 //! of `nysketch report` without a command line.
 
 mod args;

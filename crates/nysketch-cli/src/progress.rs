@@ -22,7 +22,8 @@ static KEPT: OnceLock<&str> = OnceLock::new();
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Makes Ctrl-C and SIGTERM stop the pass at the next block, without partial output. A second
-/// signal, or work that does not notice the first within the grace period, ends the process at once. If
+/// signal, or work that does not notice the first within the grace period, ends the process at
+/// once. If
 /// possible the process ends by the signal itself, so that a shell loop that runs it also ends;
 /// otherwise it exits with 128 plus the number of the signal.
 pub fn stop_on_signals() {

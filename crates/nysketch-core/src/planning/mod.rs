@@ -2,7 +2,8 @@
 //!
 //! The plan is deterministic for the same files, order and seed, for any number of threads.
 //!
-//! [`survey`](crate::planning::survey::survey) reads the rows, and [`distant_rows`] reads them again for D²
+//! [`survey`](crate::planning::survey::survey) reads the rows, and [`distant_rows`] reads them
+//! again for D²
 //! landmarks. The steps between and after these readings are a [`Draft`], which reads no rows. If
 //! the rows are on several machines, each machine surveys its own rows, the surveys are merged, and
 //! the draft requests distant rows from all machines.

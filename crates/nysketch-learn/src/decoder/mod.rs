@@ -7,7 +7,8 @@
 //! | `clompr`, `clomp` | kernel sums | the paper's matching pursuit, with Diracs or Gaussians |
 //! | `auto` | either | `cells` if the sketch contains cells, otherwise `kernel` |
 //!
-//! A decoder has no access to the rows: its only inputs are a [`Sketch`](nysketch_core::Sketch) and a seed.
+//! A decoder has no access to the rows: its only inputs are a [`Sketch`](nysketch_core::Sketch) and
+//! a seed.
 //! A [`Context`] computes once the intermediate results that several fits of one sketch share
 //! (eigendecompositions, cells, calibrated landmarks). To add a decoder, implement `Decode` for a
 //! type and add a variant to [`Decoder`].

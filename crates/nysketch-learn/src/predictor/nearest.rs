@@ -9,9 +9,11 @@
 //! ```
 //!
 //! with one power of two `2^e` that brings the farthest centre to a distance of at most 1. Narrowed
-//! centres are `w_c`. The pass of [`tile`](nysketch_core::kernel::tile) computes `S_c ≈ ‖z − w_c‖²` and
+//! centres are `w_c`. The pass of [`tile`](nysketch_core::kernel::tile) computes `S_c ≈ ‖z − w_c‖²`
+//! and
 //! returns the smallest, `S_1`, and the second smallest, `S_2`. If there are many centres,
-//! [`search`](nysketch_core::kernel::search) skips centres that are so far away that the proof holds
+//! [`search`](nysketch_core::kernel::search) skips centres that are so far away that the proof
+//! holds
 //! against them. With `u = 2⁻²⁴` and d columns:
 //!
 //! * every coordinate of row and centre is narrowed with a relative error of u, so distances of
@@ -33,7 +35,8 @@
 //! If nothing is proven, all distances of the row are computed in double precision. Of several
 //! equal centres, only the first is kept.
 //!
-//! GPUs compute the same `S_1` and `S_2` if requested ([`gpus`](nysketch_core::pass::gpus)); the conclusions are
+//! GPUs compute the same `S_1` and `S_2` if requested ([`gpus`](nysketch_core::pass::gpus)); the
+//! conclusions are
 //! drawn here.
 
 use nysketch_core::error::Result;
