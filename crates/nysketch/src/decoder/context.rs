@@ -233,9 +233,10 @@ impl<'a> Context<'a> {
         once(&self.rungs[rung].map, make).map(Some)
     }
 
-    /// Whether the kernel matrices of all bandwidths take seconds at most.
+    /// Whether the kernel matrices of all bandwidths take a few seconds and little memory.
     pub fn is_small(&self) -> bool {
-        Work::eigen(self.plan().features.points().len(), self.plan().bandwidths.len()).is_small()
+        let plan = self.plan();
+        Work::bandwidths(plan.features.points().len(), plan.bandwidths.len()).is_quick()
     }
 
     /// What was measured at a bandwidth; needs a sketch with rows and kernel sums.
