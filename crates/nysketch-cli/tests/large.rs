@@ -41,7 +41,8 @@ fn in_proportion(f: &Folder) {
         "merge a.nys b.nys -o c.nys",
         "subtract b.nys a.nys -o c.nys",
         "diff a.nys b.nys --draws 19",
-        "report a.nys b.nys -o r.html --most-clusters 3",
+        "report b.nys -o r.html --most-clusters 3",
+        "report b.nys --against a.nys -o d.html --most-clusters 3",
     ] {
         let start = Instant::now();
         let script = format!("ulimit -v {limit}; exec \"$0\" {line} --threads 2 --force -q");

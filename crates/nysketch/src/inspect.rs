@@ -375,15 +375,10 @@ pub fn inspect(
     Ok(found)
 }
 
-/// Whether one eigendecomposition per bandwidth takes seconds at most.
+/// Whether an eigendecomposition per bandwidth takes a few seconds at most.
 fn few(plan: &Plan) -> bool {
-    Work::eigen(plan.features.points().len(), plan.bandwidths.len()).is_small()
+    Work::bandwidths(plan.features.points().len(), plan.bandwidths.len()).is_quick()
 }
-
-/// Bytes of kernel matrices that are kept for whatever else is asked for. Larger ones are computed
-/// for each bandwidth and
-/// dropped, since a small file may have many bandwidths.
-const KEPT: usize = 1 << 26;
 
 impl Dimensions {
     /// Those of no bandwidth.
@@ -410,21 +405,10 @@ fn look_at(
     ranks: &mut Ranks,
     dimensions: Option<&mut Dimensions>,
 ) -> Result<()> {
-    let (plan, sketch) = (context.plan(), context.sketch());
-    let Some(landmarks) = plan.landmark_space() else { return Ok(()) };
-    let (m, d) = (landmarks.len(), landmarks.dims());
-    let is_kept = (24 * m * m + 4 * m * d) * plan.bandwidths.len() <= KEPT;
-    if is_kept && let Some(map) = context.map(rung)? {
-        ranks.push(map);
-        if let Some(dimensions) = dimensions {
-            dimensions.push(sketch, rung, map, context.spectrum(rung)?);
-        }
-        return Ok(());
-    }
-    let map = NystromMap::new(&landmarks, plan.kernel.at(plan.bandwidths[rung]), CUTOFF)?;
-    ranks.push(&map);
+    let Some(map) = context.map(rung)? else { return Ok(()) };
+    ranks.push(map);
     if let Some(dimensions) = dimensions {
-        dimensions.push(sketch, rung, &map, &Spectrum::new(sketch, rung)?);
+        dimensions.push(context.sketch(), rung, map, context.spectrum(rung)?);
     }
     Ok(())
 }

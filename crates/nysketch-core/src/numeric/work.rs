@@ -58,6 +58,19 @@ impl Work {
         (self.operations / OPERATIONS).max(self.bytes / BYTES)
     }
 
+    /// An eigendecomposition of this size for each of some bandwidths, with three matrices kept for
+    /// each.
+    pub fn bandwidths(size: usize, count: usize) -> Self {
+        let n = size as f64;
+        Self::eigen(size, count).and(0.0, 3.0 * 8.0 * n * n * count as f64)
+    }
+
+    /// Returns whether the work takes a few seconds and little memory, so that it is part of every
+    /// look at a file.
+    pub fn is_quick(self) -> bool {
+        self.share() < 0.1
+    }
+
     /// Returns whether the work takes at most seconds, so that it may be done without being
     /// requested.
     pub fn is_small(self) -> bool {
@@ -103,5 +116,7 @@ mod tests {
         assert!(Work::eigen(KERNEL_LANDMARKS, 3).check("learning").is_ok());
         assert!(Work::eigen(KERNEL_LANDMARKS + 100, 3).check("learning").is_err());
         assert!(!Work::eigen(2000, 30_000).is_small() && Work::eigen(2000, 3).is_small());
+        // A small file may have many bandwidths, whose matrices are large.
+        assert!(Work::bandwidths(1500, 3).is_quick() && !Work::bandwidths(300, 1024).is_quick());
     }
 }

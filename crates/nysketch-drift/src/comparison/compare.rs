@@ -49,8 +49,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Comparison {
     plan: Arc<Plan>,
-    /// `W` of each bandwidth, or of the middle one if all together are large; empty for Fourier
-    /// features.
+    /// The bandwidths at which kernel sums are compared.
+    compared: Vec<usize>,
+    /// `W` of each of these bandwidths; empty for Fourier features.
     maps: BTreeMap<usize, NystromMap>,
     /// Kernel matrices of the landmarks, for the test, if they are small.
     grams: Vec<Matrix>,
@@ -65,22 +66,32 @@ const NO_FOLDS: &str = "rows have weights, and nothing is known of their noise; 
 /// Largest size of kernel matrices kept for all comparisons, in bytes. Larger ones are computed for
 /// each comparison.
 const KEPT: usize = 1 << 27;
+/// Bandwidths at which kernel sums are compared, at most, where all of them would take long.
+const MOST_COMPARED: usize = 16;
+
+/// The bandwidths at which kernel sums are compared, the middle one among them.
+fn compared(plan: &Plan) -> Vec<usize> {
+    let (landmarks, count) = (plan.landmarks().map_or(0, Points::len), plan.bandwidths.len());
+    let step = if Work::bandwidths(landmarks, count).is_quick() {
+        1
+    } else {
+        count.div_ceil(MOST_COMPARED)
+    };
+    (0..count).skip(count / 2 % step).step_by(step).collect()
+}
 
 impl Comparison {
     /// A comparison for sketches of this plan.
     pub fn new(plan: &Arc<Plan>) -> Result<Self> {
         let (mut maps, mut grams, mut neighbours) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let compared = compared(plan);
         if let Some(landmarks) = plan.landmark_space() {
             let bandwidths = plan.bandwidths.iter().map(|sigma2| plan.kernel.at(*sigma2));
             if plan.collect.kernel {
-                Work::eigen(landmarks.len(), plan.bandwidths.len())
-                    .check("comparing kernel sums")?;
-                let each = 8 * landmarks.len().pow(2) + 4 * landmarks.len() * landmarks.dims();
-                let all = each * plan.bandwidths.len() <= KEPT;
-                for (rung, kernel) in bandwidths.clone().enumerate() {
-                    if all || rung == plan.bandwidths.len() / 2 {
-                        maps.insert(rung, NystromMap::new(&landmarks, kernel, DECODING_CUTOFF)?);
-                    }
+                Work::eigen(landmarks.len(), compared.len()).check("comparing kernel sums")?;
+                for rung in &compared {
+                    let kernel = plan.kernel.at(plan.bandwidths[*rung]);
+                    maps.insert(*rung, NystromMap::new(&landmarks, kernel, DECODING_CUTOFF)?);
                 }
             }
             let bytes = 8 * landmarks.len().pow(2) * plan.bandwidths.len();
@@ -91,7 +102,7 @@ impl Comparison {
                 neighbours = nearest_others(&landmarks);
             }
         }
-        Ok(Comparison { plan: plan.clone(), maps, grams, neighbours })
+        Ok(Comparison { plan: plan.clone(), compared, maps, grams, neighbours })
     }
 
     /// The kernel matrix of the landmarks at one bandwidth.
@@ -147,7 +158,7 @@ impl Comparison {
             least_p_value: 1.0 / (params.draws + 1) as f64,
             no_test: None,
             note: None,
-            discrepancies: self.discrepancies(a, b)?,
+            discrepancies: self.discrepancies(a, b),
             columns: columns(a, b, params.level),
             categories: Vec::new(),
             missing: Vec::new(),
@@ -239,36 +250,16 @@ impl Comparison {
         changes
     }
 
-    fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Result<Vec<Discrepancy>> {
+    fn discrepancies(&self, a: &Sketch, b: &Sketch) -> Vec<Discrepancy> {
         if !self.plan.collect.kernel || a.complete_rows() == 0 || b.complete_rows() == 0 {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let landmarks = self.plan.landmark_space();
-        let mut found = Vec::with_capacity(self.plan.bandwidths.len());
-        for (rung, &sigma2) in self.plan.bandwidths.iter().enumerate() {
-            let made;
-            let map = match (self.maps.get(&rung), &landmarks) {
-                (None, Some(landmarks)) => {
-                    let kernel = self.plan.kernel.at(sigma2);
-                    made = NystromMap::new(landmarks, kernel, DECODING_CUTOFF)?;
-                    Some(&made)
-                }
-                (kept, _) => kept,
-            };
-            found.push(self.discrepancy(rung, map, a, b));
-        }
-        Ok(found)
+        self.compared.iter().map(|rung| self.discrepancy(*rung, a, b)).collect()
     }
 
-    /// Returns the discrepancy at one bandwidth. `map` is its Nyström map; `None` for Fourier
-    /// features.
-    fn discrepancy(
-        &self,
-        rung: usize,
-        map: Option<&NystromMap>,
-        a: &Sketch,
-        b: &Sketch,
-    ) -> Discrepancy {
+    /// Returns the discrepancy at one of the compared bandwidths.
+    fn discrepancy(&self, rung: usize, a: &Sketch, b: &Sketch) -> Discrepancy {
+        let map = self.maps.get(&rung);
         let (ka, kb) = (a.feature_means(rung), b.feature_means(rung));
         let change: Vec<f64> = ka.iter().zip(&kb).map(|(a, b)| b - a).collect();
         // Kernel sums use only complete rows.

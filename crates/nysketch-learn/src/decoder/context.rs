@@ -240,9 +240,10 @@ impl<'a> Context<'a> {
         .map(Some)
     }
 
-    /// Returns whether decomposing the kernel matrices of all bandwidths takes at most seconds.
+    /// Whether the kernel matrices of all bandwidths take a few seconds and little memory.
     pub fn is_small(&self) -> bool {
-        Work::eigen(self.plan().features.points().len(), self.plan().bandwidths.len()).is_small()
+        let plan = self.plan();
+        Work::bandwidths(plan.features.points().len(), plan.bandwidths.len()).is_quick()
     }
 
     /// Returns the mean embedding of the data at a bandwidth. The sketch must contain rows and
