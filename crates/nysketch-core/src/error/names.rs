@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 /// One of a closed set of choices.
 ///
 /// ```
-/// use nysketch_core::{Choice, Decoder, Named};
-/// let Choice { name, about, .. } = Decoder::choices().next().unwrap();
+/// use nysketch_core::{Choice, Named, Scale};
+/// let Choice { name, about, .. } = Scale::choices().next().unwrap();
 /// println!("{name}: {about}");
-/// assert_eq!(*name, "auto");
+/// assert_eq!(*name, "none");
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<T> {

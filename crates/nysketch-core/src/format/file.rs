@@ -87,7 +87,7 @@ fn identity(path: &Path) -> Option<PathBuf> {
 /// keeps its mode. Files that killed programs left in the folder more than a day ago are removed.
 ///
 /// ```
-/// use nysketch_core::file;
+/// use nysketch_core::format::file;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("sketch.nys");
 /// file::write(&path, |out| out.write_all(b"first"))?;
@@ -188,7 +188,7 @@ fn same_owner(_: &Metadata, _: &File) -> bool {
 /// absent.
 ///
 /// ```
-/// use nysketch_core::file::Folder;
+/// use nysketch_core::format::file::Folder;
 /// # let parent = tempfile::tempdir()?;
 /// # let path = parent.path().join("days");
 /// let folder = Folder::new(&path)?;
