@@ -90,7 +90,7 @@ fn test() -> Outcome {
     let mut doc = cargo("doc --workspace --no-deps --document-private-items --locked");
     doc.env("RUSTDOCFLAGS", "-D warnings");
     step("docs", doc)?;
-    step("tests", with_data(cargo("test --workspace --locked")))?;
+    step("tests", with_data(cargo("test --workspace --locked --no-fail-fast")))?;
     gpu::emulated()?;
     browser::test()?;
     python::test()?;

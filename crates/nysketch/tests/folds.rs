@@ -219,7 +219,7 @@ fn rules_that_a_plan_does_not_go_with_are_refused() {
     let bare = Arc::new(plan.without_witness_rows());
     let rule = FoldRule::by_key(4, "user").unwrap();
     let error = Sketch::empty_folds(bare.clone(), rule.clone()).unwrap_err().to_string();
-    assert!(error.contains("retained rows are not at hand"), "{error}");
+    assert!(error.contains("retained rows are not available"), "{error}");
     assert!(Sketch::empty_folds(bare, FoldRule::by_content(4).unwrap()).is_ok());
     // A source without keys cannot be split by key.
     let params = SketchParams::default();
