@@ -278,7 +278,7 @@ fn keys_are_made_once_and_lists_are_checked() {
         f.write("bad.toml", text);
         f.fails(1, "keys show bad.toml", words);
     };
-    show("", &["bad.toml", "0 of them"]);
+    show("", &["bad.toml", "0 parties"]);
     show(&list.replace("id = \"b\"", "id = \"a\""), &["'a' is in the list of parties twice"]);
     let own = blocks[1];
     show(&[blocks[0], own, blocks[2], own].concat(), &["'a' and 'b' have the same public key"]);

@@ -203,7 +203,7 @@ fn what_later_rows_have_and_lack_is_counted() {
     let said = String::from_utf8(told.get_output().stderr.clone()).unwrap();
     for words in [
         "carrier: 5 rows (5.0 %) have another level than the plan's 4",
-        "lack no number; kernel sums and moments use only these",
+        "are complete; kernel sums and moments use only these",
         "3 of 103 rows skipped as invalid or for having fewer than 2 of 6 values",
     ] {
         assert!(said.contains(words), "{words}: {said}");

@@ -271,7 +271,9 @@ fn arrays_of_different_widths_are_refused() {
     let (a, b) = (folder.path().join("a.npy"), folder.path().join("b.npy"));
     fs::write(&a, npy(3, 2, 1.0)).unwrap();
     fs::write(&b, npy(3, 3, 1.0)).unwrap();
-    for (files, words) in [([&a, &b], "has 3 columns, but"), ([&b, &a], "lacks the column c2")] {
+    for (files, words) in
+        [([&a, &b], "has 3 columns, but"), ([&b, &a], "does not have the column c2")]
+    {
         let error = Dataset::open(files, &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }

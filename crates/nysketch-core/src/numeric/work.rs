@@ -68,7 +68,7 @@ impl Work {
     /// Returns whether the work takes a few seconds and little memory, so that it is part of every
     /// look at a file.
     pub fn is_quick(self) -> bool {
-        self.share() < 0.1
+        self.share() < 0.125
     }
 
     /// Returns whether the work takes at most seconds, so that it may be done without being

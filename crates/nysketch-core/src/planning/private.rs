@@ -25,7 +25,7 @@ const WITHIN_RADIUS: f64 = 0.95;
 /// use nysketch_core::{PlanParams, PrivateParams, plan_for};
 /// # fn main() -> nysketch_core::Result<()> {
 /// let private = PrivateParams::new([("age".into(), 0.0, 120.0), ("height".into(), 30.0, 250.0)]);
-/// Landmarks need no rows: points spread over the bounds are sufficient.
+/// // Landmarks need no rows: points spread over the bounds are sufficient.
 /// let anywhere = private.anywhere(2000, 0)?;
 /// let plan = plan_for(&anywhere, PlanParams::default().landmarks(50).private(private))?.plan;
 /// assert!(plan.private.is_some() && plan.witnesses.is_none());
