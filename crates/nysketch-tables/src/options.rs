@@ -55,11 +55,11 @@ pub enum Header {
 /// use nysketch_core::RowSource;
 /// use nysketch_tables::{Columns, Dataset, ReadOptions};
 ///
-/// All columns except one:
+/// // All columns except one:
 /// let some = Columns::default().except(["id"]);
 /// // A name, a range of columns and a pattern:
 /// let more = Columns::matching(["age", "x1..x9", "temp*"]);
-/// The columns of a plan or a model, in their order:
+/// // The columns of a plan or a model, in their order:
 /// let these = Columns::exactly(["x1", "x2"]);
 /// # let _ = (some, more, these);
 ///

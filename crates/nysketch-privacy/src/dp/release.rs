@@ -44,7 +44,7 @@ pub struct SpendingSummary {
 ///
 /// let release = Release::of(&sketch, Budget::new(1.0, 1e-6)?, &[])?;
 /// assert!(release.rows().abs_diff(50_000) < 1000);
-/// Models are learned from the reconstruction of the release.
+/// // Models are learned from the reconstruction of the release.
 /// let model = fit(&release.estimate()?, &FitParams::new(Task::Kmeans, 2))?;
 /// assert_eq!(model.k(), 2);
 /// assert_eq!(Release::from_bytes(&release.to_bytes())?, release);

@@ -20,20 +20,20 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let ledgers = Ledgers::at(folder.path().join("ledgers"));
 //! let table = |shift: f64| Table::unnamed(1, (0..100).map(|i| f64::from(i) + shift).collect());
-//! The plan is not masked, so it is private: computed without rows.
+//! // The plan is not masked, so it is private: computed without rows.
 //! let private = PrivateParams::new([("c0".into(), 0.0, 200.0)]);
 //! let params = PlanParams::default().landmarks(9).private(private.clone());
 //! let plan = Arc::new(plan_for(&private.anywhere(500, 0)?, params)?.plan);
 //! let sketch = |shift| Sketch::of(&plan, &table(shift)?, SketchParams::default(), &());
 //!
-//! Once: every clinic creates a key, and all have the same list of public keys.
+//! // Once: every clinic creates a key, and all have the same list of public keys.
 //! let keys = [SecretKey::random("clinic-a")?, SecretKey::random("clinic-b")?];
 //! for key in &keys {
 //!     key.write_new(&folder.path().join(key.id()), &ledgers)?;
 //! }
 //! let parties = Parties::new(keys.iter().map(SecretKey::party).collect())?;
 //!
-//! Each time: a new session, in which each clinic masks its own sketch.
+//! // Each time: a new session, in which each clinic masks its own sketch.
 //! let session = Session::random()?;
 //! let mut all = Unmasking::default();
 //! for (key, shift) in keys.iter().zip([1.0, 2.0]) {
