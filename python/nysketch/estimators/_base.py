@@ -413,8 +413,8 @@ class Learning(Sketching):
         small table these are all its rows, and a pickle of the estimator contains them. After this
         call neither does: ``sketch_`` and ``plan_`` are removed, and the parameter ``plan`` becomes
         None. ``model_``, ``predict``, ``transform``, ``score`` and labels work as before.
-        ``partial_fit`` needs the sketch and is refused; ``fit`` starts anew. The texts of categories
-        stay, since they are part of the model.
+        ``partial_fit`` needs the sketch and is refused; ``fit`` starts anew. The texts of
+        categories stay, because they are part of the model.
 
         Returns
         -------
