@@ -525,7 +525,7 @@ def _of_named(X: Named, read: list[str] | None) -> tuple[Any, list[str] | None]:
         return _array(X.array), X.names
     missing = [name for name in read if name not in X.names]
     if missing:
-        raise ValueError(f"X lacks the column '{missing[0]}'; it has {', '.join(X.names)}")
+        raise ValueError(f"X does not have the column '{missing[0]}'; it has {', '.join(X.names)}")
     return _array(X.array)[:, [X.names.index(name) for name in read]], list(read)
 
 

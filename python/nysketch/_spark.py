@@ -362,7 +362,7 @@ def inputs(df: DataFrame, names: list[str], *others: str | None) -> list[str]:
 
 def check_column(df: DataFrame, name: str) -> None:
     if df.columns.count(name) != 1:
-        how = "lacks the column" if name not in df.columns else "has several columns"
+        how = "does not have the column" if name not in df.columns else "has several columns"
         raise ValueError(f"the table {how} '{name}'; it has {', '.join(df.columns)}")
 
 

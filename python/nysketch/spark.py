@@ -262,7 +262,7 @@ def sketch_parquet(
         found = _spark.whole(inputs, names)
         if found is None:
             missing = [name for name in inputs if _spark.whole([name], names) is None]
-            raise ValueError(f"{fragment.path} lacks the column '{missing[0]}'")
+            raise ValueError(f"{fragment.path} does not have the column '{missing[0]}'")
         columns = found
         pieces += [(fragment.path, group.id) for group in fragment.row_groups]
         size += sum(group.total_byte_size for group in fragment.row_groups)

@@ -507,8 +507,8 @@ impl PySketch {
     /// Examples
     /// --------
     /// >>> import numpy as np, nysketch
-    /// >>> X = np.random.default_rng(0).normal(size=(2000, 2)) + np.repeat([[0.0], [9.0]], 1000,
-    /// axis=0)
+    /// >>> shifts = np.repeat([[0.0], [9.0]], 1000, axis=0)
+    /// >>> X = np.random.default_rng(0).normal(size=(2000, 2)) + shifts
     /// >>> sketch = nysketch.Plan.from_data(X, landmarks=50).sketch(X, folds=16)
     /// >>> model = sketch.with_intervals(sketch.fit_kmeans(2))
     /// >>> low, high = model.intervals.weights[0]

@@ -227,7 +227,7 @@ class Sketching(BaseEstimator):
             return X
         if self.columns is not None and _input.is_pandas(X):
             if missing := [name for name in self.columns if name not in X.columns]:
-                raise ValueError(f"X lacks the column '{missing[0]}'")
+                raise ValueError(f"X does not have the column '{missing[0]}'")
             X = X[list(self.columns)]
         if first:
             self._mixed = _input.is_mixed(X) or (self.dates is not None and _input.is_pandas(X))
@@ -261,7 +261,7 @@ class Sketching(BaseEstimator):
             self.n_features_in_, self._dtype = len(names), np.dtype(np.float64)
             self.feature_names_in_ = np.asarray(names, dtype=object)
         if missing := [name for name in self.feature_names_in_ if name not in names]:
-            raise ValueError(f"X lacks the column '{missing[0]}'; it has {', '.join(names)}")
+            raise ValueError(f"X does not have the column '{missing[0]}'; it has {', '.join(names)}")
         if len(X) == 0:
             raise ValueError("Found array with 0 sample(s); a minimum of 1 is required")
         return X
