@@ -328,7 +328,10 @@ def test_remarks_are_warnings(rows):
         ({"weights": [1.0]}, "weights has 1 values, but X has 3000 rows"),
         ({"weights": np.full(3000, -0.5)}, "row 0, column 'weights': the weight -0.5 is negative"),
         ({"weights": np.ones(3000), "weight_unit": 1e-10}, "weight 1 is not between 0 and 0.429"),
-        ({"weights": np.ones(3000), "weight_unit": 0.0}, "weight_unit must be between 1e-50 and 1e50"),
+        (
+            {"weights": np.ones(3000), "weight_unit": 0.0},
+            "weight_unit must be between 1e-50 and 1e50",
+        ),
         ({"scale": True}, "scale must be one of none, standard, robust, got True"),
         ({"sampling": 3}, "sampling must be one of uniform.*got 3"),
         ({"seed": -1}, "whole number"),

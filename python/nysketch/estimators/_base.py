@@ -261,7 +261,9 @@ class Sketching(BaseEstimator):
             self.n_features_in_, self._dtype = len(names), np.dtype(np.float64)
             self.feature_names_in_ = np.asarray(names, dtype=object)
         if missing := [name for name in self.feature_names_in_ if name not in names]:
-            raise ValueError(f"X does not have the column '{missing[0]}'; it has {', '.join(names)}")
+            raise ValueError(
+                f"X does not have the column '{missing[0]}'; it has {', '.join(names)}"
+            )
         if len(X) == 0:
             raise ValueError("Found array with 0 sample(s); a minimum of 1 is required")
         return X
