@@ -191,8 +191,8 @@ impl Recipe {
             return Err(Error::parameter("categories", expected, self.categories.len()));
         }
         // A table of numbers alone needs no set of their names.
-        let with_categories = columns.iter().filter(|_| !self.categories.is_empty());
-        let numbers: HashSet<&String> = with_categories.collect();
+        let numbers: HashSet<&String> =
+            if self.categories.is_empty() { HashSet::new() } else { columns.iter().collect() };
         for category in &self.categories {
             category.check(&numbers)?;
         }
